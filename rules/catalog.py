@@ -222,6 +222,7 @@ class Catalog:
     is_citus: bool = False
     search_path: tuple[str, ...] = ()  # that the database sets for its sessions, if it does
     session_time_zone: str | None = None  # likewise
+    overrides: tuple[str, ...] = ()  # casts, operators and functions that may stand in for PostgreSQL's own
     _index: dict[TableName, Table] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def find_table(self, name: TableName) -> Table | None:

@@ -8,7 +8,7 @@ from math import exp
 
 from rules.catalog import SERVERS, Catalog, Column, Table, TableName, find_codec, find_missing
 from rules.policy.check_budget import check_budgets
-from rules.policy.check_reading import check_indexes, check_reading
+from rules.policy.check_reading import check_indexes, check_overrides, check_reading
 from rules.policy.column_kind import are_joinable, kind_of, misfit, misfits
 from rules.policy.exposure import check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
@@ -41,6 +41,7 @@ def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
 def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     yield from _encoding(catalog.encoding)
     yield from _server(catalog.version // 10_000)
+    yield from check_overrides(catalog)
     if any(name == "noisegate" for name, _ in catalog.schemas):
         yield error("database", 'the name of its schema "noisegate" is reserved for the proxy', "rename that schema")
     if policy.budget.delta == 0:

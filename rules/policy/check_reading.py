@@ -43,3 +43,11 @@ def check_indexes(path: str, table: Table, catalog: Catalog) -> Iterator[Finding
             for name in part.unfinished:
                 words = f'{whose} "{name}" is not valid: until it is, what reads protected rows with it is refused'
                 yield warning(path, words, advice)
+
+
+def check_overrides(catalog: Catalog) -> Iterator[Finding]:
+    """By PostgreSQL's own casts, operators and functions a statement of ours means what it does and fails on no row."""
+    for name in catalog.overrides:
+        words = f"{name} is not PostgreSQL's own, and may stand in for its own: it could fail on a row, and reveal it"
+        advice = "drop it" if name.startswith("the cast") else "drop it, or move it to another schema"
+        yield error("database", words, advice)

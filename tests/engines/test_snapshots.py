@@ -478,6 +478,52 @@ async def test_a_label_more_than_was_planned_with_stops_the_snapshot(
             pass
 
 
+@pytest.mark.parametrize(
+    ("added", "named"),
+    [
+        ("CAST (text AS integer) WITH FUNCTION other(text)", "the cast (text AS integer)"),
+        ("CAST (varchar AS json) WITHOUT FUNCTION", "the cast (character varying AS json)"),
+        ("CAST (integer AS text) WITH INOUT AS IMPLICIT", "the cast (integer AS text)"),
+        ("CAST (integer AS text) WITH INOUT", ""),
+        (
+            "OPERATOR pg_catalog.= (LEFTARG = integer, RIGHTARG = text, FUNCTION = other)",
+            "the operator pg_catalog.=(integer,text)",
+        ),
+        ("OPERATOR pg_catalog.<-|-> (RIGHTARG = text, FUNCTION = other)", ""),
+        (
+            "FUNCTION pg_catalog.lower(varchar) RETURNS text LANGUAGE sql AS 'SELECT 1 / 0'",
+            "the function pg_catalog.lower(character varying)",
+        ),
+        ("FUNCTION pg_catalog.lower_still(varchar) RETURNS text LANGUAGE sql AS 'SELECT 1 / 0'", ""),
+        ("FUNCTION public.lower(varchar) RETURNS text LANGUAGE sql AS 'SELECT 1'", None),
+    ],
+)
+async def test_what_may_stand_in_for_postgresqls_own_is_seen(
+    real_cluster: Cluster, added: str, named: str | None
+) -> None:
+    """The SQL of guards means what it does by PostgreSQL's own casts, operators and functions. None: no change."""
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        owner.execute("DROP DATABASE IF EXISTS overridden")
+    engine = PostgresEngine(make_shop(real_cluster, "overridden").reader_dsn)
+    is_changed = False
+    try:
+        before = await engine.catalog()
+        with psycopg.connect(real_cluster.dsn("overridden"), autocommit=True) as owner:
+            owner.execute("CREATE FUNCTION other(text) RETURNS integer LANGUAGE sql AS 'SELECT 1 / 0'")
+            owner.execute("CREATE FUNCTION other(integer, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+            owner.execute(f"CREATE {added}")
+        after = await engine.catalog()
+        tables = [table for table in before.tables if str(table.name) == "orders"]
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=tables):
+            pass
+    except SchemaChanged:
+        is_changed = True
+    finally:
+        await engine.close()
+    assert (before.overrides, after.overrides) == ((), (named,) if named else ())
+    assert is_changed == (named is not None)
+
+
 async def test_an_enum_that_a_function_makes_a_text_is_known_by_no_label(
     engine: PostgresEngine, own_shop: RealDatabase
 ) -> None:

@@ -248,6 +248,14 @@ def test_a_database_whose_texts_cannot_be_read_is_an_error(encoding: str) -> Non
     assert f"the encoding {encoding}" in errors(RULES, replace(CATALOG, encoding=encoding))
 
 
+def test_a_database_with_a_cast_of_its_own_between_postgresqls_types_is_an_error() -> None:
+    cast, function = "the cast (text AS integer)", "the function pg_catalog.lower(character varying)"
+    told = errors(RULES, replace(CATALOG, overrides=(cast, function)))
+    assert f"{cast} is not PostgreSQL's own" in told
+    assert f"{function} is not PostgreSQL's own" in told
+    assert "move it to another schema" in told
+
+
 def test_a_database_in_another_encoding_is_told_what_is_not_possible_there() -> None:
     rules = RULES.replace("values: [Berlin]", "values: [Málaga, Łódź]")
 

@@ -63,15 +63,14 @@ class CatalogType:
 async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
     """The catalog as one snapshot shows it; the connection must be in a transaction with the settings of `opening`."""
     ask, setting = partial(_rows, connection), partial(_setting, connection)
-    ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
-    ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)
+    database, version, identifier, encoding, bypasses = await _database(connection)
     is_citus, distributions = await _distributions(connection)
     types = {row[0]: CatalogType(*row) for row in await ask(queries.TYPES)}
     checks = _grouped((row[0], _check(*row[1:])) for row in await ask(queries.checks(version)))
     return Catalog(
         database,
         version,
-        identifier if readable else f"{_place(connection)}/{identifier}",
+        identifier,
         encoding,
         tables=_tables(
             await ask(queries.TABLES),
@@ -98,8 +97,18 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         locale=DatabaseLocale(*(await ask(queries.locale(version)))[0]),
         is_citus=is_citus,
         search_path=tuple(name for path in await setting("search_path") for name in _names_of(path)),
+        overrides=tuple(name for (name,) in await ask(queries.OVERRIDES)),
         session_time_zone=next(iter(await setting("TimeZone")), None),
     )
+
+
+async def _database(connection: AsyncConnection[Any]) -> tuple[str, int, str, str, bool]:
+    """Its name, the server's version and identifier, the encoding, and whether our role bypasses row security."""
+    ((name, version, encoding, bypasses, readable),) = await _rows(connection, queries.DATABASE)
+    question = queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID
+    ((identifier,),) = await _rows(connection, question)
+    # A cast of the version inside of the query could be one that `overrides` tells of.
+    return name, int(version), identifier if readable else f"{_place(connection)}/{identifier}", encoding, bypasses
 
 
 async def _distributions(connection: AsyncConnection[Any]) -> tuple[bool, Mapping[int, Distribution]]:

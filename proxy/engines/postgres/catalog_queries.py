@@ -5,7 +5,7 @@ their order. They run with pg_catalog alone, so that PostgreSQL qualifies whatev
 """
 
 DATABASE = """
-SELECT current_database(), current_setting('server_version_num')::int, getdatabaseencoding(),
+SELECT current_database(), current_setting('server_version_num'), getdatabaseencoding(),
        r.rolsuper OR r.rolbypassrls, has_function_privilege('pg_control_system()', 'EXECUTE')
 FROM pg_roles r WHERE r.rolname = current_user
 """
@@ -72,6 +72,29 @@ FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
 WHERE c.collname <> 'default'
   AND c.collencoding IN (-1, (SELECT encoding FROM pg_database WHERE datname = current_database()))
 GROUP BY 1, 2, 3 ORDER BY 1, 2
+"""
+
+FIRST_ADDED = 16_384  # OIDs below are of what PostgreSQL itself has
+
+# By any of them a text of ours could get another meaning, and fail on a row: PostgreSQL takes a cast of pg_cast before
+# its conversion of texts, an implicit one before any that is not, and a function of the very types before any other.
+# A cast WITH INOUT that is asked for says what PostgreSQL does without it.
+OVERRIDES = f"""
+SELECT format('the cast (%s AS %s)', k.castsource::regtype, k.casttarget::regtype)
+FROM pg_cast k
+WHERE k.oid >= {FIRST_ADDED} AND k.castsource < {FIRST_ADDED} AND k.casttarget < {FIRST_ADDED}
+  AND (k.castmethod <> 'i' OR k.castcontext = 'i')
+UNION ALL SELECT 'the operator pg_catalog.' || o.oid::regoperator
+FROM pg_operator o
+WHERE o.oid >= {FIRST_ADDED} AND o.oprnamespace = 'pg_catalog'::regnamespace
+  AND o.oprleft < {FIRST_ADDED} AND o.oprright < {FIRST_ADDED}
+  AND EXISTS (SELECT FROM pg_operator p WHERE p.oprname = o.oprname AND p.oid < {FIRST_ADDED})
+UNION ALL SELECT 'the function pg_catalog.' || f.oid::regprocedure
+FROM pg_proc f
+WHERE f.oid >= {FIRST_ADDED} AND f.pronamespace = 'pg_catalog'::regnamespace
+  AND {FIRST_ADDED} > ALL (f.proargtypes::oid[])
+  AND EXISTS (SELECT FROM pg_proc p WHERE p.proname = f.proname AND p.oid < {FIRST_ADDED})
+ORDER BY 1
 """
 
 # Rows of which our constraints say nothing: those of inheritance children, and of partitions that are foreign tables.

@@ -5,17 +5,24 @@ They run with pg_catalog alone.
 
 from collections.abc import Sequence
 
-from proxy.engines.postgres.catalog_queries import FOREIGN, HAS_CHILDREN, OURS, OUTDATED
+from proxy.engines.postgres.catalog_queries import FIRST_ADDED, FOREIGN, HAS_CHILDREN, OURS, OUTDATED
 from rules.kernel.expressions import quoted_name, quoted_text
 
 # Any change of what proofs rest on gives its catalog row a new xmin, but for flags of an index, which PostgreSQL 13
-# overwrites in place. A label more is a row more by a key with an enum. Constraints of domains belong to no table.
+# overwrites in place. A label more is a row more by a key with an enum. Constraints of domains belong to no table,
+# nor does what was added to PostgreSQL's own casts, operators and functions.
 FINGERPRINTS = f"""
 SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relrowsecurity, {HAS_CHILDREN}, {FOREIGN},
     (SELECT string_agg(e.oid || ':' || e.xmin::text, ',' ORDER BY e.oid) FROM pg_enum e),
     (SELECT string_agg(t.oid || ':' || t.xmin::text, ',' ORDER BY t.oid) FROM pg_type t WHERE t.typtype = 'e'),
     (SELECT string_agg(k.oid::text, ',' ORDER BY k.oid) FROM pg_cast k JOIN pg_type t ON t.oid = k.castsource
      WHERE t.typtype = 'e'),
+    (SELECT string_agg(k.oid::text, ',' ORDER BY k.oid) FROM pg_cast k
+     WHERE k.oid >= {FIRST_ADDED} AND k.castsource < {FIRST_ADDED} AND k.casttarget < {FIRST_ADDED}),
+    (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid) FROM pg_operator o
+     WHERE o.oid >= {FIRST_ADDED} AND o.oprnamespace = 'pg_catalog'::regnamespace),
+    (SELECT string_agg(p.oid || ':' || p.xmin::text, ',' ORDER BY p.oid) FROM pg_proc p
+     WHERE p.oid >= {FIRST_ADDED} AND p.pronamespace = 'pg_catalog'::regnamespace),
     (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid)
      FROM pg_constraint o WHERE o.conrelid = 0 AND o.contypid <> 0),
     (SELECT string_agg(a.attnum || ':' || a.xmin::text, ',' ORDER BY a.attnum)
