@@ -89,7 +89,7 @@ def _bind_subquery(state: BindState, source: s.QuerySource, ctes: Ctes) -> Tree 
 def _named(bound: BoundSource | Outer, name: str | None, columns: tuple[str, ...]) -> Tree | Outer:
     if isinstance(bound, Outer):
         return bound
-    return _Leaf(bound.node, single(name, bound.scope.star(()), columns))
+    return _Leaf(bound.node, single(name, bound.scope.star(()), columns, bare=bound.scope.bare(())))
 
 
 def _bind_join(state: BindState, join: s.Join, ctes: Ctes) -> Tree | Outer:

@@ -15,7 +15,7 @@ from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import bind_from, is_public, leaf_of
 from rules.bind.group_by import distinct_keys, keys_of, output_of
 from rules.bind.inner_answers import InnerQuery
-from rules.bind.scope import ROW_HINT, RowsSelected, Scope, UnknownName, single
+from rules.bind.scope import ROW_HINT, RowsSelected, Scope, UnknownName, single, takes_size
 from rules.bind.set_operations import set_of_rows, shows_unit, unite
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
 from rules.bind.subquery import with_subqueries
@@ -183,16 +183,19 @@ def _projected(state: BindState, select: s.Select, node: Node, leaf: Leaf, scope
     binding = state.reading(leaf)
     names: list[tuple[str, int]] = []
     computed: list[tuple[int, Expression]] = []
+    bare: list[bool] = []
     for item in select.items:
         if isinstance(item.expression, s.Star):
             names.extend(scope.star(item.expression.qualifier))
+            bare.extend(scope.bare(item.expression.qualifier))
             continue
         bound = binding.bind(item.expression)
         number = bound.id if isinstance(bound, Column) else state.fresh()
         if not isinstance(bound, Column):
             computed.append((number, bound))
         names.append((item.alias or column_name(item.expression), number))
-    return BoundSource(projected(node, tuple(computed)), single(None, tuple(names)))
+        bare.append(takes_size(item.expression, scope))
+    return BoundSource(projected(node, tuple(computed)), single(None, tuple(names), bare=bare))
 
 
 def _with_windows(state: BindState, node: Node, leaf: Leaf, calls: tuple[s.Call, ...]) -> tuple[Node, Leaf]:

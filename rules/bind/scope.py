@@ -12,8 +12,9 @@ from rules.frozen import frozen, replace
 from rules.functions.function import PLAIN, EvalContext, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
-from rules.sql.syntax import Expression, Query
+from rules.sql.syntax import Cast, Expression, Name, Operator, Query
 from rules.values.expression import Constant
+from rules.values.types import find_type
 
 Names = tuple[tuple[str, int], ...]
 
@@ -96,6 +97,7 @@ class Entry:
     name: str | None
     columns: Names
     schema: str | None = None  # of a table without alias, which may be named with it
+    bare: frozenset[str] = frozenset()  # columns whose length and precision a cast took away
 
 
 @frozen
@@ -126,6 +128,11 @@ class Scope:
             )
         return ids[0] if ids else None
 
+    def is_bare(self, parts: tuple[str, ...]) -> bool:
+        """Return whether the column that a name means has lost its length and precision, if it had any."""
+        *qualifier, name = parts
+        return any(name in entry.bare for entry in (self._named(qualifier) if qualifier else self.entries))
+
     def find_subquery(self, expression: Expression) -> int | None:
         """The column that a subquery became, wherever it is read again."""
         wanted = unnumbered(expression) if self.subqueries else expression
@@ -147,6 +154,14 @@ class Scope:
         rest = tuple(column for entry in self.entries for column in entry.columns if column[0] not in names)
         return (*self.merged, *rest)
 
+    def bare(self, qualifier: tuple[str, ...]) -> tuple[bool, ...]:
+        """Return which of the columns of * are bare."""
+        if qualifier:
+            return tuple(name in entry.bare for entry in self._named(list(qualifier)) for name, _ in entry.columns)
+        names = {name for name, _ in self.merged}
+        rest = (name in entry.bare for entry in self.entries for name, _ in entry.columns if name not in names)
+        return (*(self.is_bare((name,)) for name, _ in self.merged), *rest)
+
     def refuse(self, parts: tuple[str, ...]) -> NotAllowed:
         """Explain why a name that means no column is refused."""
         name = parts[-1]
@@ -165,7 +180,32 @@ def merge(left: Scope, right: Scope, merged: Names = ()) -> Scope:
     return Scope((*left.entries, *right.entries), (*merged, *kept))
 
 
-def single(name: str | None, columns: Names, aliases: tuple[str, ...] = (), schema: str | None = None) -> Scope:
+def single(
+    name: str | None,
+    columns: Names,
+    aliases: tuple[str, ...] = (),
+    schema: str | None = None,
+    *,
+    bare: Iterable[bool] = (),
+) -> Scope:
     """The scope of one item of FROM; `AS t(a, b)` renames its first columns."""
     renamed = tuple((alias, number) for alias, (_, number) in zip(aliases, columns, strict=False))
-    return Scope((Entry(name, (*renamed, *columns[len(renamed) :]), schema),))
+    shown = (*renamed, *columns[len(renamed) :])
+    names = frozenset(column for (column, _), is_bare in zip(shown, bare, strict=False) if is_bare)
+    return Scope((Entry(name, shown, schema, names),))
+
+
+def takes_size(expression: Expression, scope: Scope) -> bool:
+    """Return whether it gives a column without the length and precision that it has.
+
+    A cast to the bare type of a column, and a plus, are that column: its bounds stay, and its values.
+    """
+    match expression:
+        case Cast(type=written):
+            target = find_type(written)
+            return target is not None and target.size is None
+        case Operator(name="+", arguments=(_,)):
+            return True
+        case Name(parts=parts):
+            return scope.is_bare(parts)
+    return False

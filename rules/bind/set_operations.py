@@ -41,7 +41,11 @@ def unite(left: BoundSource, right: BoundSource, setting: EvalContext, fresh: Ca
         columns.append(unit[0])
     sources = (tuple(first for first, _ in taken), tuple(second for _, second in taken))
     node = united(nodes, sources, tuple(columns), None if unit is None else unit[0].id)
-    return BoundSource(node, single(None, shown))
+    return BoundSource(node, single(None, shown, bare=_bare(left, right)))
+
+
+def _bare(left: BoundSource, right: BoundSource) -> list[bool]:
+    return [any(either) for either in zip(left.scope.bare(()), right.scope.bare(()), strict=True)]
 
 
 def shows_unit(source: BoundSource) -> bool:
@@ -76,7 +80,7 @@ def set_of_rows(
         node, made = _as_common(node, column, common, setting, fresh)
         shown.append((name, made.id))
     joined = semi_joined(node, right.node, all_of(tuple(tests)), negated=kind == "except")
-    return _each_once(BoundSource(joined, single(None, tuple(shown))))
+    return _each_once(BoundSource(joined, single(None, tuple(shown), bare=_bare(left, right))))
 
 
 def _each_once(source: BoundSource) -> BoundSource:

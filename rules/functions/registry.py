@@ -1,5 +1,6 @@
 """Names to functions: the one list of what may stand over protected rows. What is not on it is refused by name."""
 
+from rules.frozen import replace
 from rules.functions import arrays, casts, comparison, conditional, json
 from rules.functions.coerce import typed
 from rules.functions.datetime import ages, extraction, to_char, truncation
@@ -11,7 +12,7 @@ from rules.functions.math import numbers, transcendental
 from rules.functions.math.arithmetic import arithmetic, negative
 from rules.functions.text import patterns, pieces, strings
 from rules.refusal import NotSupported
-from rules.values.expression import Expression, Literal, Operand
+from rules.values.expression import Apply, Expression, Literal, Operand
 from rules.values.types import FLOAT8
 
 __all__ = ("CLOCKS", "FAMILIES", "FUNCTIONS", "OPERATORS", "call", "operate")
@@ -80,7 +81,8 @@ def operate(name: str, operands: Operands, setting: EvalContext) -> Expression:
         case "-", (only,):
             return negative(only, setting)
         case "+", (only,):
-            return as_value(typed(only, setting, FLOAT8), setting)
+            number = as_value(typed(only, setting, FLOAT8), setting)
+            return replace(number, type=number.type.plain()) if isinstance(number, Apply) else number
         case "@", (only,):
             return numbers.absolute_of((only,), setting)
         case _, (first, second):

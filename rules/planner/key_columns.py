@@ -19,12 +19,20 @@ def as_written(column: Json, key: Json, site: BlockSite) -> Json:
     written = kind(key)[1].get("typeName") if kind(key)[0] == "TypeCast" else None
     if isinstance(written, dict) and written.get("typmods"):
         return {"TypeCast": {"arg": column, "typeName": written, "location": -1}}
-    if kind(key)[0] in ("ColumnRef", "TypeCast"):
-        return column
-    sized = _find_sized(key, _Columns.of(site))
-    if sized is None:
-        return column
-    (piece,) = parse(f"SELECT NULL::{sized.type.sql}")
+    columns = _Columns.of(site)
+    if kind(key)[0] == "TypeCast":
+        taken = _find_sized(kind(key)[1].get("arg"), columns)
+        is_taken = taken is not None and _find_type(key, columns) == _Sized(taken.type.plain())
+        return {"TypeCast": {"arg": column, "typeName": written, "location": -1}} if is_taken else column
+    if kind(key)[0] == "ColumnRef":
+        lost = columns.find_taken(strings(kind(key)[1].get("fields")))
+        return column if lost is None else _cast(column, lost.plain())
+    sized = _find_sized(key, columns)
+    return column if sized is None else _cast(column, sized.type)
+
+
+def _cast(column: Json, to: Type) -> Json:
+    (piece,) = parse(f"SELECT NULL::{to.sql}")
     cast = kind(kind(items(kind(piece.tree)[1], "targetList")[0])[1].get("val"))[1]
     return {"TypeCast": {**cast, "arg": column, "location": -1}}
 
@@ -51,7 +59,15 @@ class _Columns:
     def find(self, name: tuple[str, ...]) -> _Sized | None:
         number = self.scope.find(name)
         found = None if number is None else self.types.get(number)
-        return None if number is None or found is None else _Sized(found, self.domains.get(number, ""))
+        if number is None or found is None:
+            return None
+        return _Sized(found.plain()) if self.scope.is_bare(name) else _Sized(found, self.domains.get(number, ""))
+
+    def find_taken(self, name: tuple[str, ...]) -> Type | None:
+        """Find the type of a column with the length or precision that a cast below took away."""
+        number = self.scope.find(name) if self.scope.is_bare(name) else None
+        found = None if number is None else self.types.get(number)
+        return None if found is None or found.size is None else found
 
 
 def _find_sized(key: Json, columns: _Columns) -> _Sized | None:

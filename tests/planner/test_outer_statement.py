@@ -159,6 +159,14 @@ SELECT nullif(city::char(3), country), nullif(country, city::char(3)), nullif(ci
 SELECT a, b, c FROM (SELECT nullif(city::char(3), country) AS a, nullif(country, city::char(3)) AS b, nullif(city::char(3), 'a') AS c FROM customers) t GROUP BY a, b, c
 SELECT coalesce(city::char(3), name), coalesce(name, city::char(3)), greatest(city::char(3), 'x'::text), least(city::char(3), country) FROM customers GROUP BY 1, 2, 3, 4
 SELECT CASE WHEN is_vip THEN name ELSE city::char(3) END, CASE WHEN is_vip THEN city::char(3) ELSE name END FROM customers GROUP BY 1, 2
+SELECT amount::numeric, amount::numeric::numeric(10,2), amount::numeric(8,1)::numeric, count(*) FROM orders GROUP BY 1, 2, 3
+SELECT a, b, count(*) FROM (SELECT amount::numeric AS a, amount::numeric(8,1)::numeric AS b FROM orders) t GROUP BY a, b
+SELECT a, b, c, count(*) FROM (SELECT +amount AS a, amount AS b, amount::numeric(10,2) AS c FROM orders) t GROUP BY a, b, c
+WITH w(x, c) AS (SELECT amount::numeric, ordered_at::timestamptz(0)::timestamptz FROM orders), v AS (SELECT * FROM w) SELECT x, c, count(*) FROM v GROUP BY ROLLUP (x, c)
+SELECT a, b, nullif(a, 'Ber'), coalesce(a, a) FROM (SELECT country::varchar AS b, city::char(3)::bpchar AS a FROM customers) t GROUP BY 1, 2, 3, 4
+SELECT a, count(*) FROM (SELECT customer_id, amount::numeric AS a FROM orders UNION ALL SELECT customer_id, amount FROM orders) t GROUP BY a
+SELECT a, count(*) FROM (SELECT customer_id, amount AS a FROM orders UNION SELECT customer_id, amount::numeric FROM orders) t GROUP BY a
+SELECT t.amount, count(*) FROM (SELECT customer_id, amount::numeric FROM orders) t JOIN (SELECT customer_id, city FROM customers JOIN orders ON customer_id = customers.id) u USING (customer_id) GROUP BY t.amount
 SELECT status, k1, m1, (SELECT max(p.id) FROM products p WHERE p.id = k1 + m1) FROM (SELECT status, id % 3 AS k1, id % 2 AS m1 FROM orders) t GROUP BY 1, 2, 3
 SELECT m1, grouping(m1), count(*), (SELECT m1 + 1) FROM (SELECT id % 4 AS m1 FROM customers) t GROUP BY GROUPING SETS ((m1), ())
 SELECT DISTINCT cast(city AS varchar(2)) AS city, segment FROM customers ORDER BY cast(city AS varchar(2)), 2
