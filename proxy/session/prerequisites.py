@@ -103,7 +103,7 @@ class Prerequisites(ABC):
     ) -> tuple[Request, tuple[str, ...]]:
         """The request with the rows of an inner query, and with what is left to spend."""
         columns = await self._describe_first(first, run)
-        types = await self._values.names_of(tuple(column.type for column in columns), sync=run.sync)
+        types = await self._values.names_of(tuple((column.type, column.modifier) for column in columns), sync=run.sync)
         names = tuple(column.name.decode(self._relay.codec) for column in columns)
         if first.public is not None:
             rows = await self._public_rows(first.public, len(columns), request.time_zone, run)

@@ -30,10 +30,13 @@ from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
 _CANON: Final = b"_ng_canon"
 _TYPES: Final = b"_ng_types"
 _OID_ARRAY_OID: Final = 1028
+_INT4_ARRAY_OID: Final = 1007
+_NO_MODIFIER: Final = -1
 _COMMENT_MARK: Final = re.compile(r"/(?=\*)|(?<=\*)/")
 _MOST_PARAMETERS: Final = 1600  # columns of a row in PostgreSQL
 _TYPES_SQL: Final = (
-    b"SELECT pg_catalog.format_type(t, NULL) FROM pg_catalog.unnest($1) WITH ORDINALITY AS o(t, n) ORDER BY n"
+    b"SELECT pg_catalog.format_type(t, m) FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) "
+    b"WITH ORDINALITY AS o(t, m, n) ORDER BY n"
 )
 
 
@@ -84,7 +87,7 @@ class ParameterValues:
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
-        self._type_names: dict[int, str] = {}  # as they are written under the search path
+        self._type_names: dict[tuple[int, int], str] = {}  # as they are written under the search path
         self._search_path: tuple[str, ...] = ()
 
     def follow_search_path(self, search_path: tuple[str, ...]) -> None:
@@ -101,7 +104,7 @@ class ParameterValues:
         """The values as text that means the same in every session."""
         if len(types) > _MOST_PARAMETERS:
             raise NotSupported(f"more than {_MOST_PARAMETERS} parameters are not supported")
-        names = await self.names_of(types, sync=sync)
+        names = await self.names_of(tuple((oid, _NO_MODIFIER) for oid in types), sync=sync)
         if private_request.bind is not None and (types or private_request.bind.portal):
             values = await self._canonical(_bound_canon(private_request.bind, types), sync=sync)
         elif types and private_request.bind is None:
@@ -110,21 +113,24 @@ class ParameterValues:
             values = ()
         return Parameters(types, names, values)
 
-    async def names_of(self, types: tuple[int, ...], *, sync: bool) -> tuple[str, ...]:
-        """The names of types as they are written under the search path."""
-        unknown = tuple(dict.fromkeys(oid for oid in types if oid not in self._type_names))
+    async def names_of(self, types: tuple[tuple[int, int], ...], *, sync: bool) -> tuple[str, ...]:
+        """The names of types, by OID and modifier, as they are written under the search path.
+
+        Without a modifier a character is of one letter in SQL, and a bpchar of as many as there are.
+        """
+        unknown = tuple(dict.fromkeys(each for each in types if each not in self._type_names))
         if unknown:
-            question = f"{{{','.join(map(str, unknown))}}}".encode()
+            questions = tuple(f"{{{','.join(map(str, part))}}}".encode() for part in zip(*unknown, strict=True))
             ask: list[Message] = [
-                *parse_under(_TYPES, _TYPES_SQL, (_OID_ARRAY_OID,)),
-                Bind(_TYPES, _TYPES, (), (question,)),
+                *parse_under(_TYPES, _TYPES_SQL, (_OID_ARRAY_OID, _INT4_ARRAY_OID)),
+                Bind(_TYPES, _TYPES, (), questions),
             ]
             replies = await self._relay.ask(
                 *ask, Execute(_TYPES), Close(PORTAL, _TYPES), Close(STATEMENT, _TYPES), sync=sync
             )
             rows = [DataRow.decode(frame.raw).values[0] or b"" for frame in replies[3] if frame.kind == DataRow.kind]
             self._type_names.update(zip(unknown, (row.decode(self._relay.codec) for row in rows), strict=True))
-        return tuple(self._type_names[oid] for oid in types)
+        return tuple(self._type_names[each] for each in types)
 
     def _written_canon(self, arguments: tuple[str, ...], names: tuple[str, ...]) -> list[Message]:
         items = (

@@ -33,7 +33,7 @@ class Rehearsal:
         is_new = not self._sent_binary.issuperset(wanted)
         if around is None or not (is_new or kind in (Kind.COPY_OUT, Kind.DECLARE)):
             return
-        types = await self._values.names_of(tuple(column.type for column in columns), sync=sync)
+        types = await self._values.names_of(tuple((column.type, column.modifier) for column in columns), sync=sync)
         names = [column.name.decode(self._relay.codec) for column in columns]
         items = ", ".join(f"NULL::{written} AS {quoted(name)}" for written, name in zip(types, names, strict=True))
         messages = self._run(around.put(f"SELECT {items}"), formats)

@@ -7,7 +7,7 @@ from rules.algebra.nodes import JoinKind, Node, is_of_tables
 from rules.algebra.same_unit import always_finds
 from rules.algebra.unit_facts import filtered, joined, known, projected
 from rules.bind.expression import Leaf
-from rules.bind.inner_answers import columns, constants, keys
+from rules.bind.inner_answers import columns, keys, table
 from rules.bind.scope import Names, Scope, UnknownName, merge, single
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
 from rules.bind.table import scan, with_generated_bounds, with_public_bounds
@@ -164,7 +164,7 @@ def _public_side(state: BindState, source: s.Source, ctes: Ctes) -> Tree:
 
 def _released(state: BindState, query: s.Query, name: str | None, aliases: tuple[str, ...]) -> _Leaf:
     released = state.context.find_released(query)
-    rows = constants(released, state.context.catalog, state.context.setting)
+    rows = table(released, state.context.catalog, state.context.setting)
     numbers = tuple(state.fresh() for _ in released.names)
     node = known(rows, columns(released, rows, numbers, state.context.catalog), keys(rows, numbers))
     return _Leaf(node, single(name, tuple(zip(released.names, numbers, strict=True)), aliases))

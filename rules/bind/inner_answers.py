@@ -130,6 +130,18 @@ def constants(released: InnerAnswer, catalog: Catalog, setting: EvalContext) -> 
     )
 
 
+def table(released: InnerAnswer, catalog: Catalog, setting: EvalContext) -> tuple[tuple[Constant, ...], ...]:
+    """The rows with the types of their columns: a varchar is no text, and a numeric(4,1) has its digits."""
+    types = _types(released, catalog)
+    return tuple(
+        tuple(
+            replace(cell, type=sql_type) if sql_type.kind == "text" or sql_type.size is not None else cell
+            for cell, sql_type in zip(row, types, strict=True)
+        )
+        for row in constants(released, catalog, setting)
+    )
+
+
 def value(released: InnerAnswer, catalog: Catalog, setting: EvalContext) -> Constant:
     """The one value of a scalar subquery."""
     rows = constants(released, catalog, setting)
