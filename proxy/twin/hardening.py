@@ -11,6 +11,7 @@ from typing import Final
 
 from proxy.twin.embedded import OWNER
 from proxy.twin.own_objects import (
+    create_defined,
     create_error_bars,
     create_estimates,
     create_moment,
@@ -76,6 +77,7 @@ def harden(database: str, channel: str) -> Iterator[Step]:
     yield from _signals(channel)
     yield from _helpers()
     yield from create_moment(INNER)
+    yield from create_defined(INNER)
     yield from create_error_bars(OURS)
     yield from create_typical(OURS)
     yield from create_estimates(OURS, INNER)

@@ -12,9 +12,11 @@ from typing import Final
 from proxy.twin.steps import Step, literal, quoted
 from rules.sql.system_views import VIRTUAL, SystemView
 
+_NUMBERS: Final = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+_OF_CURVES: Final = ("double precision", "numeric")  # for which there are roots, logarithms and powers
 # Types of values, each with that of their distances.
 _DISTANCES: Final = {
-    **{name: name for name in ("smallint", "integer", "bigint", "numeric", "real", "double precision", "interval")},
+    **{name: name for name in (*_NUMBERS, "interval")},
     "date": "integer",
     "timestamp": "interval",
     "timestamptz": "interval",
@@ -40,6 +42,45 @@ $$""")
 
 def _comment(function: str, words: str) -> Step:
     return Step(f"COMMENT ON FUNCTION {function} IS {literal(words)}")
+
+
+def _base_of_power(is_small: str) -> str:
+    """Whatever is not known to be too large stands; of a double, whatever is not too near zero either."""
+    return f"""CASE
+        WHEN $1 = 0 THEN CASE WHEN $2 >= 0 THEN $1 END
+        WHEN $1 < 0 AND $2 <> floor($2) THEN NULL
+        WHEN abs($2) <= 1 OR {is_small} THEN $1
+    END"""
+
+
+# By its name: types of the argument, and what is made of it. A power or an e^x that is too large is not defined either.
+_DEFINED: Final = (
+    *(("divisor", (of,), f"nullif($1, 0::{of})") for of in (*_NUMBERS, "money")),
+    ("divisor", ("anyelement",), "$1"),  # a point, say, which nothing compares with 0
+    *(("not_negative", (of,), "CASE WHEN $1 >= 0 THEN $1 END") for of in _OF_CURVES),
+    *(("positive", (of,), "CASE WHEN $1 > 0 THEN $1 END") for of in _OF_CURVES),
+    ("positive_numeric", ("numeric",), "CASE WHEN $1 > 0 THEN $1 END"),
+    ("base_of_log", ("numeric",), "CASE WHEN $1 > 0 AND $1 <> 1 THEN $1 END"),
+    ("within_one", ("double precision",), "CASE WHEN $1 BETWEEN -1 AND 1 THEN $1 END"),
+    ("from_one", ("double precision",), "CASE WHEN $1 >= 1 THEN $1 END"),
+    ("exponent", ("double precision",), "CASE WHEN $1 BETWEEN -745 AND 709 THEN $1 END"),
+    ("exponent", ("numeric",), "CASE WHEN $1 < 6000 THEN $1 END"),
+    ("base_of_power", ("double precision",) * 2, _base_of_power("abs(ln(abs($1))) <= 709 / abs($2)")),
+    ("base_of_power", ("numeric",) * 2, _base_of_power("sign($2) * ln(abs($1)) <= 300000 / abs($2)")),
+)
+
+
+def create_defined(prefix: str) -> Iterator[Step]:
+    """Of an argument for which an operator or a function is not defined: NULL; of any other: itself.
+
+    Each is there for the types for which that operator or function is, so that PostgreSQL reads the argument as one of
+    the same type."""
+    for name, of, made in _DEFINED:
+        result = of[0]
+        yield Step(f"""
+CREATE FUNCTION {prefix}{name}({", ".join(of)}) RETURNS {result} LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT {made}
+$$""")
 
 
 _TYPICAL = (

@@ -13,7 +13,6 @@ from typing import Final
 from rules.mechanisms.noised_outputs import Count
 from rules.mechanisms.release_plan import Bar
 from rules.planner.arrays import Naming, Parts, Place, joined, select_of
-from rules.planner.divisors import DIVISIONS, check_divisors, null_at_zero
 from rules.planner.error_bars import (
     BARS,
     REPLICATE,
@@ -29,6 +28,7 @@ from rules.planner.key_columns import as_written
 from rules.planner.public_query import closed_table, find_closed
 from rules.planner.results import put_marks
 from rules.planner.tables import Tables, replace_relations, source, tables_in
+from rules.planner.undefined import UNDEFINED, check_divisors, null_where_undefined
 from rules.refusal import Mismatch, NotSupported, Refusal, UnknownParameter
 from rules.sql.grammar import deparse_with_holes, parse
 from rules.sql.selects import column_name
@@ -85,8 +85,8 @@ def outer_statement(
     for hole, place in reversed([*enumerate(places, start=_FIRST_SOURCE)]):  # one inside another's clauses before that
         sources[hole] = select_of(place, _rewrite(place, hole))
     _drop_unused_ctes(tree)
-    if places and not words.isdisjoint(DIVISIONS):
-        null_at_zero(tree)
+    if places and not words.isdisjoint(UNDEFINED):
+        null_where_undefined(tree)
     parts = deparse_with_holes(system_views.put_into(tree))
     return joined(chain.from_iterable(sources.get(part, (part,)) for part in parts))
 
@@ -100,7 +100,7 @@ def check_outer(tree: Node, tables: Tables, words: AbstractSet[str]) -> None:
         raise closed_table(name, "Join it inside of the query that aggregates protected rows.")
     if not words.isdisjoint(BARS):
         check_none_left(tree)
-    if not words.isdisjoint(DIVISIONS):
+    if not words.isdisjoint(UNDEFINED):
         check_divisors(tree)
 
 

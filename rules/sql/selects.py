@@ -2,7 +2,7 @@
 
 from rules.sql.normalize import spelled
 from rules.sql.normalize.queries import grouping_sets
-from rules.sql.tree import Json, Node, items, kind, strings
+from rules.sql.tree import Json, Node, holders, items, kind, strings
 
 UNNAMED = "?column?"
 FIXED = {
@@ -118,7 +118,10 @@ def _sublink(kind_name: Json, query: Json) -> tuple[str, int]:
         body = left
     first = items(body, "targetList")[:1]
     if not first:
-        return "", 0
+        return ("column1", 2) if "valuesLists" in body else ("", 0)
     target = kind(first[0])[1]
-    alias = target.get("name")
-    return (str(alias), 2) if alias else _name(target.get("val"))
+    if alias := target.get("name"):
+        return str(alias), 2
+    name = column_name(target.get("val"))
+    is_list = name == UNNAMED and kind(target.get("val"))[0] == "ColumnRef" and bool(holders(body, "valuesLists"))
+    return "column1" if is_list else name, 2  # PostgreSQL has named it by then, be it ?column?

@@ -57,6 +57,8 @@ SELECT e, count(*) FROM people JOIN (VALUES (timestamp(1) '2024-01-01')) x(e) ON
 SELECT p.n, count(*) FROM people JOIN (SELECT n, count(*) FROM prices GROUP BY n) p ON p.n = people.n WHERE p.n = 1 GROUP BY p.n
 SELECT n, count(*) FROM (SELECT n::numeric AS n FROM people) s GROUP BY n ORDER BY n
 SELECT c::bpchar, count(*) FROM people GROUP BY 1 ORDER BY 1
+SELECT (SELECT max(cost / cost) FROM prices), count(*) FROM people
+SELECT (SELECT max((place / place)::text) FROM prices), count(*) FROM people
 """.strip().splitlines()
 
 
@@ -97,3 +99,18 @@ def test_a_parameter_of_type_character_keeps_all_its_letters(analyst: psycopg.Co
     ((letters, people),) = analyst.execute("EXECUTE of_c ('ab')").fetchall()
     assert letters == "ab"
     assert 280 < people < 320
+
+
+@pytest.mark.parametrize(
+    "undefined",
+    [
+        *("sqrt(n - 1e6)", "|/ (n - 1e6)", "ln(n - 1e6)", "log(0 * n)", "log(2, n - 1e6)", "(n - 1e6) ^ 0.5"),
+        *("power(0 * n, -1)", "power(n::float8, 200)", "exp(n * 2)", "exp(n * 100.0)", "acos(n)", "acosh(-n)"),
+        *("atanh(n)", "n / (n - n)", "n % (n - n)", "n::int::money / (n - n)::int::money"),
+    ],
+)
+def test_what_is_not_defined_of_an_answer_is_null(analyst: psycopg.Connection, undefined: str) -> None:
+    """Noise takes numbers there, and the answer is paid."""
+    ((value, people),) = analyst.execute(f"SELECT {undefined}, n FROM (SELECT count(*) AS n FROM people) s").fetchall()
+    assert value is None
+    assert 580 < people < 620

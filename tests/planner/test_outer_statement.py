@@ -9,6 +9,8 @@ import psycopg
 import pytest
 
 from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.twin.embedded import Cluster
+from proxy.twin.own_objects import create_defined
 from rules.bind.inner_answers import InnerAnswer
 from rules.catalog import Catalog
 from rules.mechanisms.noised_outputs import Text
@@ -17,7 +19,7 @@ from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.refusal import Refusal
 from rules.release.release import Noised, columns
-from tests.conftest import RealDatabase
+from tests.conftest import RealDatabase, make_shop
 from tests.planner.planned import whole
 from tests.support import shop as shop_data
 
@@ -34,9 +36,13 @@ async def catalog(shop: RealDatabase) -> Catalog:
 
 
 @pytest.fixture(scope="module")
-def connection(shop: RealDatabase) -> Iterator[psycopg.Connection]:
+def connection(real_cluster: Cluster) -> Iterator[psycopg.Connection]:
     """PostgreSQL as a twin: it describes the originals, and runs the outer statements."""
-    with shop.connect() as connected:
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        owner.execute("DROP DATABASE IF EXISTS outer_statements")  # that of another module with this fixture
+    with make_shop(real_cluster, "outer_statements").connect() as connected:
+        for step in create_defined("pg_catalog.noisegate_"):
+            connected.execute(step.sql)
         yield connected
 
 
@@ -167,6 +173,12 @@ SELECT a, b, nullif(a, 'Ber'), coalesce(a, a) FROM (SELECT country::varchar AS b
 SELECT a, count(*) FROM (SELECT customer_id, amount::numeric AS a FROM orders UNION ALL SELECT customer_id, amount FROM orders) t GROUP BY a
 SELECT a, count(*) FROM (SELECT customer_id, amount AS a FROM orders UNION SELECT customer_id, amount::numeric FROM orders) t GROUP BY a
 SELECT t.amount, count(*) FROM (SELECT customer_id, amount::numeric FROM orders) t JOIN (SELECT customer_id, city FROM customers JOIN orders ON customer_id = customers.id) u USING (customer_id) GROUP BY t.amount
+SELECT count(*), (SELECT 1)::text, (SELECT 1 + 1)::text, (VALUES (1)), (VALUES (1))::text, CASE WHEN true THEN 1 ELSE (SELECT 2) END FROM orders
+SELECT sqrt(count(*)), |/ count(*), sqrt(sum(amount)) AS r, ln(count(*)), log(sum(amount)), log(2, count(*)), exp(avg(amount)::float8) FROM orders
+SELECT count(*) ^ 2, power(count(*), 0.5), sum(amount) ^ 2, 2 ^ count(*), pow(1.5::real, count(*)), acos(count(*)), atanh(1.0 / count(*)) FROM orders
+SELECT sqrt(n), power(n, 2), count(*) FROM (SELECT status, count(*) - 3 AS n FROM orders GROUP BY 1) t GROUP BY sqrt(n), power(n, 2) ORDER BY sqrt(n), power
+SELECT count(*), (SELECT max(price::money / price::money) FROM products), (SELECT point(3, 4) / point(max(id), 1) FROM products)::text FROM orders
+SELECT count(*)::int::money / sum(id % 2)::int::money, interval '1 day' / count(*), (count(*) / 3.0)::money / count(*)::smallint FROM orders
 SELECT status, k1, m1, (SELECT max(p.id) FROM products p WHERE p.id = k1 + m1) FROM (SELECT status, id % 3 AS k1, id % 2 AS m1 FROM orders) t GROUP BY 1, 2, 3
 SELECT m1, grouping(m1), count(*), (SELECT m1 + 1) FROM (SELECT id % 4 AS m1 FROM customers) t GROUP BY GROUPING SETS ((m1), ())
 SELECT DISTINCT cast(city AS varchar(2)) AS city, segment FROM customers ORDER BY cast(city AS varchar(2)), 2

@@ -10,6 +10,7 @@ import psycopg
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.vendor.pretty import RepresentationPrinter
 
+from proxy.twin.own_objects import create_defined
 from rules.bind.inner_answers import InnerAnswer
 from rules.catalog import Catalog
 from rules.kernel.blocks import BlockStatement
@@ -173,6 +174,8 @@ class Lab:
             }
             arrays.extend(list(column) for column in columns(block, Noised(tuple(exact), numbers)))
         with self.connection.transaction(force_rollback=True):
+            if "noisegate_" in text:
+                self.connection.execute("; ".join(step.sql for step in create_defined("pg_catalog.noisegate_")))
             self.connection.execute("SET LOCAL search_path = public")
             return self.connection.execute(text, {f"a{place}": array for place, array in enumerate(arrays, start=1)})
 
