@@ -56,7 +56,7 @@ def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> R
             "percentile_cont of dates is not supported", hint="Use percentile_disc, which returns a date."
         )
     candidates = _candidates(argument, tested, binding, rows, call.name)
-    result = FLOAT8 if call.name == "percentile_cont" else argument.type.passed()
+    result = FLOAT8 if call.name == "percentile_cont" else _passed(call, argument)
     texts = _texts(candidates, result)
     picks = tuple(Pick(candidates.bins, texts, 1 - fraction if descending else fraction) for fraction in fractions)
     if not isinstance(written, s.Array):
@@ -64,10 +64,14 @@ def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> R
     return Recipe(
         picks,
         lambda numbers: ChosenList(numbers, texts, candidates.reach),
-        result,
+        result.plain(),
         is_array=True,
         barred=_no_bars_of_lists,
     )
+
+
+def _passed(call: s.Call, argument: Expression) -> Type:
+    return argument.type.passed(is_cast=isinstance(call.within_group[0].expression, s.Cast))
 
 
 def extreme(name: str, argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
@@ -90,7 +94,7 @@ def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
     texts = tuple(text_of(value, argument.type) for value in listed)
     labels = tuple((text,) for text in texts)
     pick = Pick(Listed((value_where(listed_argument, tested),), labels), texts)
-    return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), argument.type.passed(), barred=_no_bars_of_modes)
+    return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), _passed(call, argument), barred=_no_bars_of_modes)
 
 
 def _recipe(pick: Pick, candidates: _Candidates, result: Type) -> Recipe:

@@ -87,7 +87,7 @@ def _place(call: s.Call, number: int, binding: Binding) -> tuple[int, Aggregate,
         value = _own(value)
     order = f"ORDER BY {{0}}{' DESC' if item.descending else ''}"
     sql, held = _filtered(f"{call.name}({_fraction(call, binding)}) WITHIN GROUP ({order})", (value,), call, binding)
-    kind = FLOAT8 if call.name == "percentile_cont" else value.type.passed()
+    kind = FLOAT8 if call.name == "percentile_cont" else value.type.passed(is_cast=isinstance(item.expression, s.Cast))
     column = Column(number, kind, value.domain, declared, nullable=True, name=call.name)
     return number, Aggregate(f"({one_of_equals(value, sql)})::{kind.sql}", held), column
 

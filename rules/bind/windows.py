@@ -214,7 +214,14 @@ def _neighbour(call: s.Call, number: int, place: _Place) -> Computed:
 def _taken(call: s.Call, number: int, argument: Expression) -> Column:
     """A column of values that another row has, or NULL where there is no such row."""
     declared: Domain = argument.declared if isinstance(argument, Column) else ANYTHING
-    return Column(number, argument.type.passed(), argument.domain, declared, nullable=True, name=call.name)
+    return Column(
+        number,
+        argument.type.passed(is_cast=isinstance(call.arguments[0], s.Cast)),
+        argument.domain,
+        declared,
+        nullable=True,
+        name=call.name,
+    )
 
 
 def _pick(function: s.Call, number: int, place: _Place) -> Computed:

@@ -28,7 +28,7 @@ from rules.planner.choose_bounds import Auto
 from rules.planner.disjoint_measures import vectors_of
 from rules.planner.draft import BlockAggregates, Draft
 from rules.planner.fan_out import check_fan_out
-from rules.planner.find_blocks import BlockSite
+from rules.planner.find_blocks import BlockSite, domains_of
 from rules.planner.list_groups import list_parts
 from rules.planner.names import CanonicalNames
 from rules.planner.plan import Request
@@ -60,9 +60,23 @@ def recipes_of(
             if is_estimate(aggregate):
                 recipes.append(estimate(aggregate, binding, written, keyed.keys))
                 continue
+            _check_items(aggregate, keyed, context)
             recipe = split(aggregate, binding, node.facts, together)
             recipes.append(recipe.barred(level) if place in barred and recipe.barred else recipe)
     return tuple(recipes)
+
+
+def _check_items(call: s.Call, keyed: Keyed, context: PlannerContext) -> None:
+    """Refuse an array of a domain's values: the twin would look at the CHECK of the domain after the charge."""
+    match call:
+        case s.Call(name="percentile_disc", arguments=(s.Array(),), within_group=(s.OrderItem(s.Name(parts=parts)),)):
+            number, node = keyed.source.scope.find(parts), keyed.source.node
+            domains = {} if keyed.source.scope.is_bare(parts) else dict(domains_of(node, context.catalog))
+            if number is not None and number in domains:
+                hint = f"Cast it: ORDER BY {parts[-1]}::{node.facts.column(number).type.plain().sql}."
+                raise NotSupported(
+                    f"percentile_disc with an array, of values of {domains[number]}, is not supported", hint=hint
+                )
 
 
 def _who_are_counted(aggregates: BlockAggregates, keyed: Keyed, context: PlannerContext) -> tuple[Units, ...]:

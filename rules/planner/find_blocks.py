@@ -120,11 +120,12 @@ def context_of(request: Request, policy: Policy, catalog: Catalog) -> PlannerCon
 
 def _site(block: FoundBlock, state: BindState) -> BlockSite:
     keys = tuple(GroupKey(key.expression, key.item, key.element) for key in block.keys)
-    domains = tuple(_domains(block.source.node, state.context.catalog))
+    domains = tuple(domains_of(block.source.node, state.context.catalog))
     return BlockSite(block.select.index, block.source, keys, block.is_distinct, block.sets, state.fresh(), domains)
 
 
-def _domains(node: AlgebraNode, catalog: Catalog) -> Iterator[tuple[int, str]]:
+def domains_of(node: AlgebraNode, catalog: Catalog) -> Iterator[tuple[int, str]]:
+    """Yield the columns of types that are not PostgreSQL's own, with these types as SQL writes them."""
     for scan in scans_in(node):
         table = catalog.find_table(scan.table)
         for number, name in scan.names:

@@ -107,9 +107,9 @@ class Type:
         """Without what stands in parentheses, as the results of operators are typed."""
         return self if self.size is self.scale is None else self._plain
 
-    def passed(self) -> "Type":
-        """As functions of any type return it: mode, percentile_disc, lag, first_value."""
-        return self if self.domain else self.plain()
+    def passed(self, *, is_cast: bool) -> "Type":
+        """As functions of any type return it: mode, percentile_disc, lag, first_value. A cast leaves no domain."""
+        return self if self.domain and not is_cast else self.plain()
 
     @cached_property
     def _plain(self) -> "Type":
