@@ -12,7 +12,7 @@ from rules.frozen import frozen, replace
 from rules.functions.function import PLAIN, EvalContext, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
-from rules.sql.syntax import Cast, Expression, Name, Operator, Query
+from rules.sql.syntax import Call, Case, Cast, Expression, Name, Operator, Query
 from rules.values.expression import Constant
 from rules.values.types import find_type
 
@@ -198,7 +198,8 @@ def single(
 def takes_size(expression: Expression, scope: Scope) -> bool:
     """Return whether it gives a column without the length and precision that it has.
 
-    A cast to the bare type of a column, and a plus, are that column: its bounds stay, and its values.
+    A cast to the bare type of a column, and a plus, are that column: its bounds stay, and its values. The largest of
+    several character(n) has their blanks, and no length. Of branches all must have the same one.
     """
     match expression:
         case Cast(type=written):
@@ -208,4 +209,13 @@ def takes_size(expression: Expression, scope: Scope) -> bool:
             return True
         case Name(parts=parts):
             return scope.is_bare(parts)
+        case Call(name="min" | "max"):
+            return True
+        case Call(name="nullif", arguments=(left, *_)):
+            return takes_size(left, scope)
+        case Call(name="coalesce" | "greatest" | "least", arguments=branches):
+            return any(takes_size(branch, scope) for branch in branches)
+        case Case(branches=branches, default=default):
+            shown = (*(result for _, result in branches), default)
+            return any(branch is not None and takes_size(branch, scope) for branch in shown)
     return False

@@ -208,4 +208,6 @@ def _type(call: s.Call, arguments: tuple[Expression, ...]) -> Type:
         return _SUMS[argument.base]
     if call.name == "avg" or call.name in _SPREADS:
         return FLOAT8 if argument.kind == "float" else NUMERIC
+    if argument.base == "bpchar":
+        return argument  # which says how many blanks are shown
     return TEXT if argument.base in ("varchar", "name") else argument.plain()

@@ -60,6 +60,7 @@ SELECT c::bpchar, count(*) FROM people GROUP BY 1 ORDER BY 1
 SELECT 1, percentile_disc(0.5) WITHIN GROUP (ORDER BY p::numeric), percentile_disc(0.5) WITHIN GROUP (ORDER BY p) FROM people
 SELECT 1, count(l) FROM (SELECT lag(p::numeric) OVER (PARTITION BY id ORDER BY p) AS l FROM people) s
 SELECT l IS NULL, l, count(*) FROM (SELECT lag(p::numeric) OVER (PARTITION BY id ORDER BY p) AS l FROM people) s GROUP BY l HAVING l IS NULL
+SELECT x, count(*) FROM (SELECT id, max(c) AS x FROM people GROUP BY id) s GROUP BY x ORDER BY x
 SELECT (SELECT max(cost / cost) FROM prices), count(*) FROM people
 SELECT (SELECT max((place / place)::text) FROM prices), count(*) FROM people
 """.strip().splitlines()

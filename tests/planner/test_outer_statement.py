@@ -179,6 +179,9 @@ SELECT count(*) ^ 2, power(count(*), 0.5), sum(amount) ^ 2, 2 ^ count(*), pow(1.
 SELECT sqrt(n), power(n, 2), count(*) FROM (SELECT status, count(*) - 3 AS n FROM orders GROUP BY 1) t GROUP BY sqrt(n), power(n, 2) ORDER BY sqrt(n), power
 SELECT count(*), (SELECT max(price::money / price::money) FROM products), (SELECT point(3, 4) / point(max(id), 1) FROM products)::text FROM orders
 SELECT count(*)::int::money / sum(id % 2)::int::money, interval '1 day' / count(*), (count(*) / 3.0)::money / count(*)::smallint FROM orders
+SELECT y, z, count(*) FROM (SELECT coalesce(a, b) AS y, CASE WHEN a > 3 THEN b ELSE a END AS z FROM (SELECT amount::numeric AS a, amount AS b FROM orders) s) t GROUP BY y, z
+SELECT y, z, count(*) FROM (SELECT nullif(a, 2) AS y, coalesce(b, b) AS z FROM (SELECT amount::numeric AS a, amount AS b FROM orders) s) t GROUP BY y, z
+SELECT x, y, z, count(*) FROM (SELECT id, max(city::char(9)) AS x, min(city::char(9)) AS y, coalesce(max(city::char(9)), 'x') AS z FROM customers GROUP BY id) s GROUP BY x, y, z
 SELECT status, k1, m1, (SELECT max(p.id) FROM products p WHERE p.id = k1 + m1) FROM (SELECT status, id % 3 AS k1, id % 2 AS m1 FROM orders) t GROUP BY 1, 2, 3
 SELECT m1, grouping(m1), count(*), (SELECT m1 + 1) FROM (SELECT id % 4 AS m1 FROM customers) t GROUP BY GROUPING SETS ((m1), ())
 SELECT DISTINCT cast(city AS varchar(2)) AS city, segment FROM customers ORDER BY cast(city AS varchar(2)), 2
