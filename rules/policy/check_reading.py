@@ -49,5 +49,6 @@ def check_overrides(catalog: Catalog) -> Iterator[Finding]:
     """By PostgreSQL's own casts, operators and functions a statement of ours means what it does and fails on no row."""
     for name in catalog.overrides:
         words = f"{name} is not PostgreSQL's own, and may stand in for its own: it could fail on a row, and reveal it"
-        advice = "drop it" if name.startswith("the cast") else "drop it, or move it to another schema"
+        is_cast = name.startswith("the cast")
+        advice = "drop it, or make it again WITH INOUT AS ASSIGNMENT" if is_cast else "drop it, or move it elsewhere"
         yield error("database", words, advice)
