@@ -12,13 +12,8 @@ from dataclasses import dataclass
 from rules.catalog import TableName
 from rules.kernel import script as k
 from rules.kernel.expressions import (
-    AGGREGATES,
-    ORDINAL,
-    RANKS,
     call_sql,
     canonical,
-    check_template,
-    check_type,
     constant_sql,
     expression_sql,
     identity,
@@ -27,6 +22,7 @@ from rules.kernel.expressions import (
 )
 from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
 from rules.kernel.relations import Relation, are_linked
+from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template, check_type
 from rules.refusal import Mismatch
 from rules.values.expression import TRUE, Column, Constant, Expression, ids_in
 from rules.values.types import Type

@@ -86,6 +86,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "the children of a table with a key": ((render._rows_of, '"ONLY " if table.is_plain else ""', '""'),),
     # Templates.
     "templates as they come": ((expressions.expression_sql, "check_template(template)", "None"),),
+    "operands beside what stands around them": ((expressions._filled, "if is_operand(template)", "if True"),),
     "columns that are computed when they are read": ((ground.ground_table, "if not column.unreadable", "if True"),),
     "a divisor without its guard": (
         (arithmetic._divisor, "is_guarded = right.sure.has(Fraction(0))", "is_guarded = False"),

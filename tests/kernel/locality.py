@@ -61,11 +61,11 @@ def check_shapes(world: World) -> set[str]:
         assert seen.rows, f"{each.name}: no rows"
         assert all(one == seen.answers[0] for one in seen.answers), f"{each.name}: the forms differ"
     for plan in PLANS:
-        with _changed(world, plan):
+        with changed(world, plan):
             for each, seen in zip(looked, whole, strict=True):
                 assert each.seen() == seen, f"{each.name}: told by the plan or by the order of rows"
     for unit in UNITS:
-        with _changed(world, world.leave.format(unit)):
+        with changed(world, world.leave.format(unit)):
             for each, seen in zip(looked, whole, strict=True):
                 _check_leaving(each, seen, each.seen(), str(unit))
     return refused
@@ -77,7 +77,7 @@ def check_asked(world: World) -> None:
     for sql in ASKED:
         plan = lab.plan(sql, world.policy)
         for change in PLANS:
-            with _changed(world, change):
+            with changed(world, change):
                 for block in plan.blocks:
                     lab.exact(block)
 
@@ -113,7 +113,7 @@ def _rows_sql(relation: Relation) -> str:
 
 
 @contextmanager
-def _changed(world: World, change: str) -> Iterator[None]:
+def changed(world: World, change: str) -> Iterator[None]:
     with world.connection.transaction(force_rollback=True):
         world.connection.execute(change)
         yield

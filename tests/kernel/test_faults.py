@@ -1,11 +1,13 @@
 """Faults are planted into the kernel, and the oracles find each of them: whatever the kernel enforces is tested."""
 
 from collections.abc import Callable
+from functools import partial
 
 import psycopg
 import pytest
 
 from tests.kernel.faults import OF_ROWS, OF_STATEMENTS, Edit, planted
+from tests.kernel.hostile import STATEMENTS, check_hostile
 from tests.kernel.locality import check_asked, check_shapes
 from tests.kernel.picked import check_picked
 from tests.kernel.shapes import SHAPES
@@ -35,7 +37,8 @@ def test_a_fault_in_statements_is_found(connection: psycopg.Connection, world: W
 def test_a_fault_in_rows_is_found(world: World, name: str) -> None:
     if name == NEWER and world.catalog.version < 180000:
         pytest.skip("the server has no such columns")
-    assert_found(OF_ROWS[name], lambda: check_shapes(world), lambda: check_asked(world))
+    hostile = (partial(check_hostile, world, statement) for statement in STATEMENTS.values())
+    assert_found(OF_ROWS[name], lambda: check_shapes(world), lambda: check_asked(world), *hostile)
 
 
 def assert_found(edits: tuple[Edit, ...], *oracles: Callable[[], object]) -> None:
