@@ -251,7 +251,7 @@ def _left_out(blocks: Sequence[Block], group_size: int) -> Iterator[str]:
             yield f"all but the {block.top.count} largest, chosen privately"
         if isinstance(groups := block.groups, PrivateGroups):
             units = plain_measure(block, groups.measure)
-            threshold = find_threshold(units, groups.delta, group_size=group_size, at_least=groups.at_least)
+            threshold = find_threshold(units, groups.delta, group_size=group_size)
             yield f"those with less than about {threshold:,} units"
 
 

@@ -254,7 +254,6 @@ class PrivateGroups:
 
     measure: int  # the units per group
     delta: Decimal
-    at_least: int = 1  # the inner statement leaves out groups with fewer units, for size; the threshold is raised by it
 
 
 Groups = PublicGroups | GroupProduct | PrivateGroups

@@ -94,7 +94,7 @@ def _find(
     exact, place = _tally(block, rows, is_known(block)), summed(block).index(groups_found.measure)
     candidates = sorted((key for key, numbers in exact.items() if numbers[place] > 0), key=in_bytes)
     units_measure = plain_measure(block, groups_found.measure)
-    threshold = find_threshold(units_measure, groups_found.delta, group_size=group_size, at_least=groups_found.at_least)
+    threshold = find_threshold(units_measure, groups_found.delta, group_size=group_size)
     threshold = max(threshold, 0 if block.least_units is None else block.least_units.units)
     drawn = _draw(block, groups_found.measure, len(candidates), noise, group_size)
     units = dict(

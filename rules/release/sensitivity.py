@@ -26,6 +26,7 @@ def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
     """The block with the kernel's numbers; raises a Refusal where a statement cannot be made sound, or is another."""
     bounded = kernel.bounded(block.statement)
     _check_tables(block, kernel)
+    _check_prices(block)
     _check_keys(block, bounded)
     numbers = iter(bounded.measures)
     measures = tuple(
@@ -139,6 +140,16 @@ def _check_tables(block: Block, kernel: Kernel) -> None:
     scripts |= set() if block.tally is None else {block.tally.rows}
     if not {str(name) for script in scripts for name in kernel.tables(script)} <= set(block.tables):
         raise Mismatch("the plan reads a table that it does not name")
+
+
+def _check_prices(block: Block) -> None:
+    """Sums of what was charged never fall: nothing is charged less than nothing, and what is free has no noise."""
+    prices = [mechanism.epsilon for mechanism in (*block.measures, *block.ladders)]
+    prices += [] if block.report is None else [block.report]
+    prices += [] if block.top is None else [block.top.epsilon]
+    delta = block.groups.delta if isinstance(block.groups, PrivateGroups) else None
+    if not all(price > 0 for price in prices) or (delta is not None and not 0 < delta < 1):
+        raise Mismatch("the plan has a price that is none")
 
 
 def _check_keys(block: Block, bounded: Bounded) -> None:

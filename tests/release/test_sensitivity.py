@@ -195,6 +195,13 @@ def test_found_groups_are_let_out_by_the_units_that_their_statement_counts() -> 
         # rungs that are not those of the tally
         lambda: replace(BLOCK, ladders=(replace(ROWS, rungs=(1, 40)),)),
         lambda: replace(BLOCK, tally=None),
+        # prices that would lower what was spent
+        lambda: replace(BLOCK, measures=(replace(COUNTED, epsilon=Decimal(-1)), *BLOCK.measures[1:])),
+        lambda: replace(BLOCK, measures=(*BLOCK.measures[:4], replace(MEDIAN, epsilon=Decimal(-1)))),
+        lambda: replace(BLOCK, ladders=(replace(ROWS, epsilon=Decimal(0)),)),
+        lambda: replace(BLOCK, report=Decimal(-1)),
+        lambda: replace(FOUND_BLOCK, groups=PrivateGroups(measure=1, delta=Decimal(-1))),
+        lambda: replace(FOUND_BLOCK, groups=PrivateGroups(measure=1, delta=Decimal(1))),
     ],
 )
 def test_a_plan_that_means_another_statement_is_refused(lie: Callable[[], Block]) -> None:
