@@ -242,7 +242,7 @@ def _part(expression: Expression, setting: EvalContext) -> Expression:
             f"count(DISTINCT …) of {expression.type.sql} is not supported", hint=hint_for(expression.type)
         )
     key = short(as_value(expression, setting)) if expression.type.kind == "text" else expression
-    one = canonical(key.type, "{0}", is_column=isinstance(key, Column))
+    one = canonical(key.type, "{0}", is_stored=isinstance(key, Column))
     return Apply("text", f"({one})::text", (key,), TEXT, nullable=key.nullable)
 
 

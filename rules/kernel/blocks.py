@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from rules.kernel.expressions import canonical_key, check_columns, expression_sql
+from rules.kernel.expressions import check_columns, expression_sql, key_wrap
 from rules.kernel.forms import grouped, saturated
 from rules.kernel.keys import Key, column_of, count_of
 from rules.kernel.measures import Sensitivity
@@ -182,7 +182,7 @@ def _aggregate(aggregate: BlockAggregate, columns: Columns) -> str:
         case BlockRows(condition=condition):
             return f"count(*){_filter(filter(None, [columns.condition(condition)]))}"
         case BlockDistinct(expression=expression):
-            return f"count(DISTINCT {columns.read(expression, canonical_key(expression.type, '{0}'))})"
+            return f"count(DISTINCT {columns.read(expression, key_wrap(expression))})"
         case BlockMoment(summands=summands, powers=powers):
             names = [columns.summand(summand) for summand in summands]
             factors = [f"{name}::numeric" for name, power in zip(names, powers, strict=True) for _ in range(power)]

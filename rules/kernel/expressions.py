@@ -12,9 +12,10 @@ which rows are read, and so from other units' rows. Texts of deterministic colla
 identical; others are no texts to the planner (`types.type_of`), and character(n) is read as text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from rules.kernel.templates import check_template, check_type, is_operand
+from rules.kernel.script import Call
+from rules.kernel.templates import check_call, check_template, check_type, is_operand
 from rules.refusal import Mismatch, NotSupported, TooComplex
 from rules.values.expression import Apply, Column, Constant, Expression, columns_in
 from rules.values.types import TEXT, Type
@@ -37,10 +38,41 @@ def expression_sql(expression: Expression, names: Mapping[int, str]) -> str:
     raise Mismatch("the plan reads a column that its rows do not have")
 
 
-def call_sql(template: str, arguments: tuple[Expression, ...], names: Mapping[int, str], over: str = "") -> str:
-    """An aggregate or window function, with what stands in OVER."""
-    check_template(template, is_call=True)
-    return _filled(template, [expression_sql(argument, names) for argument in arguments], over)
+def typed_sql(expression: Expression, names: Mapping[int, str]) -> str:
+    """The same, of the type that is said of it: a script says one of what is computed, and may be wrong."""
+    sql = expression_sql(expression, names)
+    return typed(expression.type, sql) if isinstance(expression, Apply) else sql
+
+
+def typed(kind: Type, sql: str) -> str:
+    """Of this kind, or no statement. Where it is, most casts are nothing; none is to a narrower type, which could fail.
+
+    A double is made of it where it has to be one, in `canonical`.
+    """
+    match kind.kind:
+        case "integer" if kind.base == "int8":
+            return f"({sql})::bigint"
+        case "integer":
+            return f"(({sql}) | 0::smallint)"  # which only integers can be asked for
+        case "enum":
+            return f"enum_larger({sql}, {sql})"  # so with enums, whose names need not be known
+        case "boolean" | "numeric" | "date" | "timestamp" | "timestamptz" | "time" | "uuid":
+            return f"({sql})::{kind.plain().sql}"
+        case "text":
+            return f"({sql})::text"
+    return sql
+
+
+def call_sql(call: Call, names: Mapping[int, str], is_stored: Callable[[Expression], bool], over: str = "") -> str:
+    """An aggregate or window function, with what stands in OVER: the same for the same rows, in whichever order."""
+    added = check_call(call.sql)
+    arguments = [typed_sql(argument, names) for argument in call.arguments]
+    if added is not None:
+        if not call.arguments or (added == "exact" and call.arguments[0].type.kind not in ("integer", "numeric")):
+            raise Mismatch("the plan adds up numbers whose sum depends on their order")
+        if added != "exact":
+            arguments[0] = canonical(call.arguments[0].type, arguments[0], is_stored=is_stored(call.arguments[0]))
+    return _filled(call.sql, arguments, over)
 
 
 def _filled(template: str, arguments: list[str], over: str = "") -> str:
@@ -98,42 +130,47 @@ def check_columns(expression: Expression, types: Mapping[int, Type]) -> None:
             raise Mismatch("the plan reads a column that its rows do not have, or as another type")
 
 
-def canonical(kind: Type, sql: str, *, is_column: bool = False) -> str:
+def canonical(kind: Type, sql: str, *, is_stored: bool = False) -> str:
     """The one value of all that are equal to this one. A table's own numeric(p, s) has one spelling already.
 
     Example:
         >>> canonical(Type("numeric"), "c1"), canonical(Type("float4"), "c1")
-        ('trim_scale(c1)', '(c1 + 0.0)')
+        ('trim_scale((c1)::numeric)', '((c1)::float8 + 0.0)')
     """
     match kind.kind:
-        case "numeric" if is_column and kind.scale is not None:
+        case "numeric" if is_stored and kind.scale is not None:
             return sql
         case "numeric":
-            return f"trim_scale({sql})"
+            return f"trim_scale(({sql})::numeric)"
         case "float":
-            return f"({sql} + 0.0)"  # a double: a real that was computed is one too, and need not fit a real
+            return f"(({sql})::float8 + 0.0)"  # a real that was computed need not fit a real
         case word if word in _ONE_SPELLING:
             return sql
         case _ if kind.name.startswith(_TEXTS):
-            return sql
+            return f"({sql})::text"
     raise NotSupported(f"values of type {kind.sql} cannot be grouped, because equal values can differ in their text")
 
 
-def canonical_key(kind: Type, sql: str) -> str:
+def canonical_key(kind: Type, sql: str, *, is_computed: bool = False) -> str:
     """The same as a key of groups, which are compared, hashed and sent by their bytes.
 
     Labels of an enum are told by their names: who may read a table need not be allowed to name its types.
     """
     if kind.kind in ("text", "enum"):
         return f'({sql})::text COLLATE "C"'
-    return f"({canonical(kind, f'({sql})')})"
+    return f"({canonical(kind, typed(kind, sql) if is_computed else f'({sql})')})"
+
+
+def key_wrap(expression: Expression) -> str:
+    """The canonical key that an expression makes, whose text stands for {0}."""
+    return canonical_key(expression.type, "{0}", is_computed=isinstance(expression, Apply))
 
 
 def identity(kind: Type, sql: str) -> str:
     """An order in which only identical values are equal, for the last word on the order of a unit's rows."""
     match kind.kind:
         case "other" if kind.name == "bytea":
-            return sql  # equal bytes are identical, and as text they can be longer than PostgreSQL holds
+            return f"({sql})::bytea"  # equal bytes are identical, and as text they can be longer than PostgreSQL holds
         case "numeric" | "float" | "interval" | "other" | "unknown":
             return f'({sql})::text COLLATE "C"'
         case "text":

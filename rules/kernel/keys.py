@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from rules.kernel.expressions import canonical_key, label_sql
+from rules.kernel.expressions import label_sql
 from rules.kernel.statement import KeyColumn, Ordinals, Texts
 from rules.kernel.summand import Summand
 from rules.refusal import NotSupported
@@ -153,10 +153,6 @@ def _join(kind: str, name: str, columns: list[str], rows: list[str], nulls: str)
     equal = [f"{name}.k{place} = {column}" for place, column in enumerate(columns)]
     on = " AND ".join([*equal, *([nulls] if nulls else [])])
     return f"{kind} ({function} GROUP BY {values}) AS {name} ON {on}"
-
-
-def found_wrap(key: Found) -> str:
-    return canonical_key(key.expression.type, "{0}")
 
 
 def found_condition(key: Found, column: str) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
-from rules.kernel.expressions import canonical_key, label_sql
+from rules.kernel.expressions import key_wrap, label_sql
 from rules.kernel.forms import saturated
 from rules.kernel.measures import Sensitivity
 from rules.kernel.relations import Relation
@@ -60,7 +60,7 @@ class LabelBins:
         """Return what is read of a row, and the number of its bin with {0} for that."""
         kind, others = self.expression.type, len(self.labels)
         listed = ", ".join(label_sql(label, kind) for label in self.labels)
-        place = f"coalesce(array_position(ARRAY[{listed}], {canonical_key(kind, '{0}')}) - 1, {others})"
+        place = f"coalesce(array_position(ARRAY[{listed}], {key_wrap(self.expression)}) - 1, {others})"
         return self.expression, f"CASE WHEN ({{0}}) IS NULL THEN {others + 1} ELSE {place} END"
 
 

@@ -31,8 +31,9 @@ from rules.kernel.known import (
     check_same_units,
 )
 from rules.kernel.statement import SEAL, Sealed
+from rules.kernel.templates import AGGREGATES, check_template
 from rules.refusal import Mismatch, NotAllowed
-from rules.values.expression import Column, ids_in
+from rules.values.expression import Column, Expression, ids_in
 from rules.values.types import BOOLEAN, TEXT, Type, find_common, have_one_equality
 
 
@@ -99,6 +100,18 @@ def are_linked(equal: tuple[tuple[int, int], ...], one: Relation, two: Relation)
     return False
 
 
+def is_stored(relation: Relation, expression: Expression) -> bool:
+    """Return whether it is one of a table's columns, as it is stored there or NULL."""
+    if not isinstance(expression, Column):
+        return False
+    match relation.script:
+        case k.Scan(columns=columns):
+            return expression.id in dict(columns)
+        case k.PerUnit() | k.UnionAll():
+            return False
+    return any(expression.id in part.types and is_stored(part, expression) for part in relation.parts)
+
+
 def _scan(script: k.Scan, ground: Ground) -> Relation:
     """The rows of a table, each with the unit at the end of its way. Local: a row, and the rows that its unique keys
     find, are in D|u exactly if the last of them is of unit u. Rows whose way ends nowhere or at NULL are left out."""
@@ -154,6 +167,9 @@ def _values(script: k.Values) -> Relation:
     """Constants: the same in every database."""
     if any(len(row) != len(script.columns) for row in script.rows):
         raise Mismatch("a row of the plan's constants lacks a column")
+    types = [kind.plain() for _, kind in script.columns]
+    if any(constant.type.plain() != kind for row in script.rows for constant, kind in zip(row, types, strict=True)):
+        raise Mismatch("the plan has a constant of another type than its column's")
     return Relation(script, (), Known(dict(script.columns)), None, SEAL)
 
 
@@ -270,6 +286,8 @@ def _per_unit(script: k.PerUnit, source: Relation) -> Relation:
 def _correlated(script: k.Correlated, source: Relation, other: Relation) -> Relation:
     """Local: an aggregate without GROUP BY is one value, of the row and its unit's rows of the other relation."""
     check_meeting(script.equal, script.condition, source.types, other.types)
+    if not all(check_template(call.sql, is_call=True) & AGGREGATES for _, call in script.calls):
+        raise Mismatch("the plan takes one value of several rows")
     if source.unit is None:
         raise NotAllowed("joining aggregates of protected rows to public rows would reveal protected rows")
     if other.unit is not None:

@@ -8,6 +8,7 @@ wherever protected rows meet, GROUP BY and PARTITION BY the unit, and orders in 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from rules.catalog import TableName
 from rules.kernel import script as k
@@ -19,12 +20,14 @@ from rules.kernel.expressions import (
     identity,
     quoted_name,
     stored,
+    typed,
+    typed_sql,
 )
 from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
-from rules.kernel.relations import Relation, are_linked
+from rules.kernel.relations import Relation, are_linked, is_stored
 from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template, check_type
 from rules.refusal import Mismatch
-from rules.values.expression import TRUE, Column, Constant, Expression, ids_in
+from rules.values.expression import TRUE, Constant, Expression, ids_in
 from rules.values.types import Type
 
 _EDGE = r"(?:UNBOUNDED PRECEDING|UNBOUNDED FOLLOWING|CURRENT ROW|OFFSET (?:PRECEDING|FOLLOWING))"
@@ -116,7 +119,7 @@ class Renderer:
                     alias = following
                 own = f"{alias}.{quoted_name(path.column)}"
                 read = stored(path.type, own, is_recast=path.is_recast)
-                names[unit] = canonical(path.type, read, is_column=True)
+                names[unit] = canonical(path.type, read, is_stored=True)
                 return From(source, names, (f"{own} IS NOT NULL",) if path.nullable else ())
         return From(source, names)
 
@@ -137,7 +140,7 @@ class Renderer:
         inner = self.render(relation.parts[0], (used - dict(columns).keys()) | read)
         if not computed:
             return inner
-        return self._extended(inner, [(number, expression_sql(value, inner.names)) for number, value in computed], used)
+        return self._extended(inner, [(number, typed_sql(value, inner.names)) for number, value in computed], used)
 
     def _extended(self, inner: From, computed: list[tuple[int, str]], used: frozenset[int]) -> From:
         """The same rows with more columns, in a sub-select of their own."""
@@ -212,14 +215,9 @@ class Renderer:
         groups = {unit: inner.names[unit]}
         for number, expression in script.keys:
             if number != unit:
-                is_column = isinstance(expression, Column)
-                groups[number] = canonical(
-                    expression.type, expression_sql(expression, inner.names), is_column=is_column
-                )
+                groups[number] = _canonical(source, expression, inner.names)
         items = [f"{sql} AS {self._called(number)}" for number, sql in groups.items()]
-        items += [
-            f"{call_sql(call.sql, call.arguments, inner.names)} AS {self._called(number)}" for number, call in calls
-        ]
+        items += [f"{_call(source, call, inner.names)} AS {self._called(number)}" for number, call in calls]
         by = ", ".join(str(place + 1) for place in range(len(groups)))
         sql = f"SELECT {', '.join(items)} {inner.clause()} GROUP BY {by}"
         return self._sub_select(sql, [*groups, *(number for number, _ in calls)])
@@ -238,7 +236,7 @@ class Renderer:
         for number, call in calls:
             inner = self.render(other, (ids & other.types.keys()) | ids_in(*call.arguments))
             rows = self._meeting(inner, outer, tied, script.condition)
-            columns.append((number, f"(SELECT {call_sql(call.sql, call.arguments, inner.names)} {rows.clause()})"))
+            columns.append((number, f"(SELECT {_call(other, call, inner.names)} {rows.clause()})"))
         return self._extended(outer, columns, used)
 
     def _window(self, relation: Relation, script: k.Window, used: frozenset[int]) -> From:
@@ -256,13 +254,13 @@ class Renderer:
         inner = self.render(source, below)
         last = [*sorted(key - {unit}), *sorted(below - key - {unit})]  # a key decides; without one all that is used
         ties = [identity(source.types[number], inner.names[number]) for number in last]
-        partition = [inner.names[unit], *(_canonical(expression, inner.names) for expression in script.partition)]
+        partition = [inner.names[unit], *(_canonical(source, each, inner.names) for each in script.partition)]
         order = [_sorted_by(key, inner.names) for key in script.order]
         columns = []
         for number, call, frame in calls:
             decided = [*order, *ties] if _tells_equals_apart(call, frame) else order
             over = f" OVER ({_over(partition, decided, frame)})"
-            columns.append((number, call_sql(call.sql, call.arguments, inner.names, over)))
+            columns.append((number, _call(source, call, inner.names, over)))
         return self._extended(inner, columns, used)
 
     def _union_all(self, relation: Relation, script: k.UnionAll, used: frozenset[int]) -> From:
@@ -273,7 +271,7 @@ class Renderer:
             inner = self.render(branch, frozenset(taken[place] for _, _, taken in columns))
             items = []
             for number, kind, taken in columns:
-                sql = _cast(kind, inner.names[taken[place]])
+                sql = _cast(kind.plain() if number == unit else kind, inner.names[taken[place]])  # no unit is cut
                 items.append(f"{canonical(kind, sql) if number == unit else sql} AS {self._called(number)}")
             parts.append(f"SELECT {', '.join(items)} {inner.clause()}")
         return self._sub_select(" UNION ALL ".join(parts), [number for number, _, _ in columns])
@@ -312,8 +310,12 @@ def _conditions(tied: tuple[tuple[int, int], ...], condition: Expression, names:
     return equalities if condition == TRUE else (*equalities, expression_sql(condition, names))
 
 
-def _canonical(expression: Expression, names: Mapping[int, str]) -> str:
-    return canonical(expression.type, expression_sql(expression, names), is_column=isinstance(expression, Column))
+def _canonical(source: Relation, expression: Expression, names: Mapping[int, str]) -> str:
+    return canonical(expression.type, typed_sql(expression, names), is_stored=is_stored(source, expression))
+
+
+def _call(source: Relation, call: k.Call, names: Mapping[int, str], over: str = "") -> str:
+    return typed(call.type, call_sql(call, names, partial(is_stored, source), over))
 
 
 def _tells_equals_apart(call: k.Call, frame: k.Frame) -> bool:
@@ -336,5 +338,5 @@ def _sorted_by(key: k.SortKey, names: Mapping[int, str]) -> str:
 
 def _cast(kind: Type, sql: str) -> str:
     """One type for all branches. A real that was computed is a double, which need not fit a real."""
-    is_as_read = kind.kind == "other" or kind.base in ("bpchar", "float4")
-    return sql if is_as_read else f"({sql})::{check_type(kind.sql)}"
+    is_as_read = kind.kind == "other" or kind.base == "float4"
+    return sql if is_as_read else typed(kind, sql) if kind.base == "bpchar" else f"({sql})::{check_type(kind.sql)}"

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rules.kernel.expressions import check_columns, expression_sql
-from rules.kernel.relations import Relation
+from rules.kernel.relations import Relation, is_stored
 from rules.kernel.render import From, Renderer
-from rules.kernel.script import Call, Correlated, Filter, Join, PerUnit, Project, Scan, Semi, SortKey, UnionAll, Window
+from rules.kernel.script import Call, Correlated, Filter, Join, Project, Semi, SortKey, UnionAll, Window
 from rules.refusal import Mismatch
-from rules.values.expression import Apply, Column, Expression, ids_in
+from rules.values.expression import Apply, Expression, ids_in
 from rules.values.types import Type
 
 
@@ -56,7 +56,7 @@ class Rows:
 
     def is_stored(self, expression: Expression) -> bool:
         """Tell whether it is a table's own column, of which PostgreSQL itself enforces the precision of the type."""
-        return isinstance(expression, Column) and _is_stored(self.relation, expression.id)
+        return is_stored(self.relation, expression)
 
     def select(self, items: Sequence[Item]) -> str:
         """SELECT <unit> AS u, <wrapped expression> AS <alias>, … FROM …: one row for each row."""
@@ -142,18 +142,8 @@ _BY_ORDER = re.compile(
 )
 _BY_NO_LOCALE = re.compile(r'octet_length\(\{0\}\) <= [0-9]+|(?:lower|upper)\(\{0\} COLLATE "C"\)')
 _SORTED_BY_LOCALE = ("text", "other", "unknown")  # a jsonb or an array may be of texts
-_BY_ZONE = re.compile("zone|tz|to_timestamp", re.IGNORECASE)
+_BY_ZONE = re.compile(r"zone|tz|to_timestamp|::\s*(?:\"|\w+\.)", re.IGNORECASE)  # or by a type of others
 _OF_OTHERS = re.compile(r"\.|tz|with time zone|^reg")  # of what they may be made or name
-
-
-def _is_stored(relation: Relation, number: int) -> bool:
-    """Tell whether a column is one of a table's, as it is stored there or NULL."""
-    match relation.script:
-        case Scan(columns=columns):
-            return number in dict(columns)
-        case PerUnit() | UnionAll():
-            return False
-    return any(number in part.types and _is_stored(part, number) for part in relation.parts)
 
 
 def _stripped(relation: Relation) -> Relation:

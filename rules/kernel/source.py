@@ -20,8 +20,8 @@ from functools import reduce
 from math import prod
 
 from rules.kernel import measures as m
-from rules.kernel.expressions import canonical_key
-from rules.kernel.keys import Bins, Found, Key, KeySql, Listed, found_condition, found_wrap, hash_sql, listed_sql
+from rules.kernel.expressions import key_wrap
+from rules.kernel.keys import Bins, Found, Key, KeySql, Listed, found_condition, hash_sql, listed_sql
 from rules.kernel.rows import Item, Rows
 from rules.kernel.summand import LARGEST, Lattice, Summand, clamped
 from rules.refusal import NotSupported
@@ -166,10 +166,10 @@ def source_of(
 def _key(key: Key, columns: Columns, name: str) -> KeySql:
     match key:
         case Listed(expressions=expressions):
-            read = tuple(columns.read(expression, canonical_key(expression.type, "{0}")) for expression in expressions)
+            read = tuple(columns.read(expression, key_wrap(expression)) for expression in expressions)
             return listed_sql(key, read, name)
         case Found(expression=expression):
-            column = columns.read(expression, found_wrap(key))
+            column = columns.read(expression, key_wrap(expression))
             return KeySql(column, condition=found_condition(key, column))
         case Bins(summand=summand):
             column = columns.read(summand.expression, key.wrap)
@@ -196,7 +196,7 @@ def _value_and_condition(measure: m.Measure, columns: Columns, pivots: Pivots) -
             values = (_value(summand, columns, centred=True) for summand in (first, second))
             return " * ".join(f"({value})" for value in values), where
         case m.Distinct(expression=expression):
-            return columns.read(expression, canonical_key(expression.type, "{0}")), where
+            return columns.read(expression, key_wrap(expression)), where
 
 
 def _value(summand: Summand, columns: Columns, *, centred: bool) -> str:

@@ -11,6 +11,7 @@ stands. Names of types have no holes.
 
 import re
 from functools import lru_cache
+from typing import Literal
 
 from rules.refusal import Mismatch
 
@@ -81,6 +82,13 @@ AGGREGATES = frozenset(
 # Window functions that tell rows apart which an ORDER BY leaves equal, and those that treat equal rows alike.
 ORDINAL = frozenset(("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"))
 RANKS = frozenset(("rank", "dense_rank", "percent_rank", "cume_dist"))
+_SUMS = "sum|avg|stddev|stddev_pop|stddev_samp|variance|var_pop|var_samp"
+_PLACES = "mode|percentile_cont|percentile_disc"
+_IN_ORDER = frozenset(f"{_SUMS}|{_PLACES}|min|max".split("|"))
+_ADDED = re.compile(
+    rf"\b(?:(?P<sum>{_SUMS})\((?P<distinct>DISTINCT )?(?:\{{0\}}|trim_scale\(\{{0\}}\))\)|(?:min|max)\(\{{0\}}\)"
+    rf"|(?:{_PLACES})\([0-9.]*\) WITHIN GROUP \(ORDER BY \{{0\}}(?: DESC)?\))"
+)
 CALLED = FUNCTIONS | AGGREGATES | ORDINAL | RANKS
 _TOUCHING = frozenset(("hole", "word", "number", "text", "type"))
 _TAKING_FROM = frozenset(("extract", "substring", "trim", "overlay"))
@@ -117,6 +125,24 @@ def check_template(template: str, *, is_call: bool = False) -> frozenset[str]:
     if opened or not tokens or (calls & (AGGREGATES | ORDINAL | RANKS) and not is_call):
         raise _refused(template)
     return frozenset(calls)
+
+
+@lru_cache(maxsize=1_000)
+def check_call(template: str) -> Literal["exact", "canonical"] | None:
+    """What the first argument of an aggregate has to be for the result to be that of every order of rows.
+
+    Sums are of exact numbers, for those of doubles depend on their order; of values that are picked, or told apart,
+    equal ones have to be identical. A template says so by its form: what is added or picked is the argument itself.
+    None of all else, of which every order makes the same.
+    """
+    is_picked, found = False, 0
+    check_template(template, is_call=True)
+    for match in _ADDED.finditer(template):
+        is_picked, found = is_picked or not match["sum"] or match["distinct"] is not None, found + 1
+    words = [token[1].lower() for token in _tokens(template) if token[0] == "word"]
+    if found != sum(word in _IN_ORDER for word in words):
+        raise _refused(template)
+    return ("canonical" if is_picked else "exact") if found else None
 
 
 @lru_cache(maxsize=10_000)

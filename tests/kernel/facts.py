@@ -103,13 +103,16 @@ def rows_that_may_change() -> tuple[Relation, ...]:
     missed = _ground("facts.u", outdated=("by_b",))
     parent = _ground("facts.u", has_children=True)
     unions = UnionAll((own,), columns, 0)
-    chosen = (Filter(own, Apply("", sql, (column("b"),), BOOLEAN)) for sql in _BY_LOCALE)
+    chosen = (Filter(own, Apply("", sql, (column("b"),), BOOLEAN)) for sql in (*_BY_LOCALE, *_OF_OTHERS))
     of_own: tuple[Script, ...] = (first, by_text, unions, *chosen)
     grounds = (foreign, distributed, missed, parent)
     return *(build(own, ground) for ground in grounds), *(build(each, _ROWS) for each in of_own)
 
 
-_BY_LOCALE = ("(lower({0}) = 'x')", "({0} < 'y')", "({0} ~ 'x')", """("substring"({0}, 'x') = 'x')""")
+_BY_LOCALE = (
+    "(lower({0}) = 'x')", "({0} < 'y')", "({0} ~ 'x')", """("substring"({0}, 'x') = 'x')""",
+)  # fmt: skip
+_OF_OTHERS = ('(({0})::"public"."mood" IS NULL)', "(({0})::public.mood IS NULL)")
 
 
 def bounded(

@@ -86,6 +86,19 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "the children of a table with a key": ((render._rows_of, '"ONLY " if table.is_plain else ""', '""'),),
     # Templates.
     "templates as they come": ((expressions.expression_sql, "check_template(template)", "None"),),
+    "computed columns of the types that are said of them": (
+        (expressions.typed_sql, "if isinstance(expression, Apply)", "if False"),
+    ),
+    "computed keys of the types that are said of them": (
+        (expressions.key_wrap, "is_computed=isinstance(expression, Apply)", "is_computed=False"),
+    ),
+    "any column as a table's own": ((render._canonical, "is_stored=is_stored(source, expression)", "is_stored=True"),),
+    "bytes that are said to be some": ((expressions.identity, 'return f"({sql})::bytea"', "return sql"),),
+    "aggregates in the order of rows": ((expressions.call_sql, "added = check_call(call.sql)", "added = None"),),
+    "sums of doubles": (
+        (expressions.call_sql, 'not in ("integer", "numeric")', 'not in ("integer", "numeric", "float")'),
+    ),
+    "one value of several rows": ((relations._correlated, "if not all(", "if False and not all("),),
     "operands beside what stands around them": ((expressions._filled, "if is_operand(template)", "if True"),),
     "columns that are computed when they are read": ((ground.ground_table, "if not column.unreadable", "if True"),),
     "a divisor without its guard": (
@@ -94,8 +107,16 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "candidates that are not all": ((rows._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
 }
 OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
-    "group keys as they are spelled": ((expressions.canonical, 'return f"trim_scale({sql})"', "return sql"),),
-    "found keys as they are spelled": ((expressions.canonical_key, "({canonical(kind, f'({sql})')})", "({sql})"),),
+    "group keys as they are spelled": (
+        (expressions.canonical, 'return f"trim_scale(({sql})::numeric)"', "return sql"),
+    ),
+    "found keys as they are spelled": (
+        (
+            expressions.canonical_key,
+            "({canonical(kind, typed(kind, sql) if is_computed else f'({sql})')})",
+            "({sql})",
+        ),
+    ),
     "a plain GROUP BY where one row was not proved": (
         (bounded._form, "if rows.proved_one and", "if rows.proved_one or"),
     ),
@@ -108,6 +129,9 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "rows that a pattern's letters decide read twice": ((rows._is_by_locale, '"substring" in sql', "False"),),
     "rows that the order of texts decides read twice": ((rows._is_by_locale, "return are_sorted", "return False"),),
     "rows that are sorted by texts read twice": ((rows._may_change, "isinstance(part, SortKey)", "False"),),
+    "rows that a type of others decides read twice": (
+        (rows._may_change, "_BY_ZONE.search(part.sql)", 're.search("zone|tz", part.sql)'),
+    ),
     "rows of other servers read twice": (
         (rows._is_steady, "relation.table is not None and relation.table.may_change", "False"),
     ),

@@ -4,14 +4,28 @@ from collections.abc import Sequence
 
 import psycopg
 
+from rules.frozen import replace
 from rules.kernel.bounded import Statement
-from rules.kernel.keys import Key
-from rules.kernel.measures import Count, Measure
+from rules.kernel.keys import Found, Key, Listed
+from rules.kernel.measures import Count, Measure, Units
 from rules.kernel.replay import Kernel
-from rules.kernel.script import Filter, Join, Script, Semi
+from rules.kernel.script import (
+    Call,
+    Correlated,
+    Filter,
+    Frame,
+    Join,
+    PerUnit,
+    Project,
+    Script,
+    Semi,
+    SortKey,
+    Values,
+    Window,
+)
 from rules.refusal import Refusal
-from rules.values.expression import FALSE, TRUE, Apply, Constant, Expression
-from rules.values.types import BOOLEAN, TEXT, Type
+from rules.values.expression import FALSE, TRUE, Apply, Column, Constant, Expression
+from rules.values.types import BOOLEAN, FLOAT8, INT4, INT8, NUMERIC, TEXT, Type
 from tests.kernel.claims import moved_by
 from tests.kernel.locality import PLANS, changed
 from tests.kernel.statements import Answer, answer
@@ -31,6 +45,33 @@ def of(rows: Script, keys: Sequence[Key] = (), measures: Sequence[Measure] = (Co
 ALL = "TRUE) AS s) SELECT (1000000 * count(*))::int8 FROM public.visits --"
 ALWAYS = made("{0} OR {0}", TRUE)
 BEYOND = made("{0} OR {1} > 7", FALSE, VISITS["n"])
+LARGE = made("(({0})::float8 * 0 + 4611686018427387904)", COUNTS["n"], kind=INT8)
+THIRDS = made("((({0})::float8 - 5) * 5e15 + 1)", VISITS["cost"], kind=FLOAT8)
+BY_ORDER = "1.0000000000000002e+16"  # of 1, 1 and 1e16, added in this order
+TWO_DIGITS, BYTES = Type("numeric", 10, 2), Type("other", name="bytea")
+
+
+def costs(kind: Type) -> Script:
+    """Numerics, in a column that is said to be of this type."""
+    return Project(VISITS.scan, ((91, made("{0}", VISITS["cost"], kind=kind)),))
+
+
+def window(kind: Type) -> Script:
+    """What is first of them by an order in which some are equal."""
+    call = Call("first_value(({0})::text){over}", (Column(91, kind),), TEXT)
+    rows = Join("inner", costs(kind), PEOPLE.scan, (), TRUE)  # of which no key tells rows apart
+    return Window(rows, (), (SortKey(made("{0} IS NULL", Column(91, kind))),), ((90, call, Frame()),))
+
+
+def per_unit(call: Call) -> Script:
+    return PerUnit(VISITS.scan, (), ((90, call),))
+
+
+def told(rows: Script, kind: Type, text: str = "5.0") -> Statement:
+    """The rows that are counted by how column 90 is spelled."""
+    return of(rows, (), (Count(made(f"(({{0}})::text = '{text}')", Column(90, kind))),), most=20)
+
+
 STATEMENTS = {
     "a join whose condition has another way out": of(Join("inner", COUNTS.scan, PEOPLE.scan, (), ALWAYS)),
     "an outer join whose condition has one": of(Join("left", COUNTS.scan, PEOPLE.scan, (), ALWAYS)),
@@ -41,7 +82,45 @@ STATEMENTS = {
     "a slash and a star that begin one": of(
         Filter(VISITS.scan, made("/{0}", made("*{0}", Constant(TEXT, f"*/ {ALL}"))))
     ),
-}
+    "labels that are one double": of(COUNTS.scan, [Listed((LARGE,), tuple((str(2**62 + n),) for n in range(9)))]),
+    "labels that are one double, of a column": of(
+        Project(COUNTS.scan, ((90, LARGE),)), [Listed((Column(90, INT8),), tuple((str(2**62 + n),) for n in range(9)))]
+    ),
+    "found numbers that are said to be integers": of(
+        VISITS.scan, [Found(made("{0}", VISITS["cost"], kind=INT8))], (Units(),), most=20
+    ),
+    "found numbers that are said to be doubles": of(
+        VISITS.scan, [Found(made("{0}", VISITS["cost"], kind=FLOAT8))], (Units(),), most=20
+    ),
+    "keys within a unit that are said to be integers": told(
+        PerUnit(VISITS.scan, ((90, made("{0}", VISITS["cost"], kind=INT4)),), ()), INT4
+    ),
+    "keys within a unit that are said to be texts": told(
+        PerUnit(VISITS.scan, ((90, made("{0}", VISITS["cost"], kind=TEXT)),), ()), TEXT
+    ),
+    "keys within a unit that are said to have two digits": told(
+        PerUnit(costs(TWO_DIGITS), ((90, Column(91, TWO_DIGITS)),), ()), TWO_DIGITS
+    ),
+    "numbers that a window tells apart as integers": told(window(INT4), TEXT),
+    "numbers that a window tells apart as bytes": told(window(BYTES), TEXT),
+    "the least of numbers as it is spelled": told(per_unit(Call("min({0})", (VISITS["cost"],), NUMERIC)), NUMERIC),
+    "its digits": told(per_unit(Call("scale(min({0}))", (VISITS["cost"],), INT4)), INT4, "1"),
+    "the most frequent number as it is spelled": told(
+        per_unit(Call("mode() WITHIN GROUP (ORDER BY {0})", (VISITS["cost"],), NUMERIC)), NUMERIC
+    ),
+    "a sum of doubles": told(per_unit(Call("sum({0})", (THIRDS,), FLOAT8)), FLOAT8, BY_ORDER),
+    "a sum of what becomes doubles in it": told(
+        per_unit(Call("sum((({0})::float8 - 5) * 5e15 + 1)", (VISITS["cost"],), FLOAT8)), FLOAT8, BY_ORDER
+    ),
+    "a sum of doubles that are said to be numbers": told(
+        per_unit(Call("sum({0})", (replace(THIRDS, type=NUMERIC),), NUMERIC)), NUMERIC, BY_ORDER),
+    "one value of several rows": told(
+        Correlated(PEOPLE.scan, VISITS.scan, (), TRUE, ((90, Call("{0}", (VISITS["n"],), INT4)),)), INT4
+    ),
+    "constants of another type than their column's": of(
+        Join("inner", COUNTS.scan, Values(((91, INT4),), ((Constant(NUMERIC, "1.0"),),)), (), TRUE)
+    ),
+}  # fmt: skip
 
 
 def check_hostile(world: World, statement: Statement) -> None:

@@ -1,11 +1,37 @@
 """Whatever words a script has, no unit moves its numbers further than the kernel says."""
 
+import psycopg
 import pytest
 
-from tests.kernel.hostile import STATEMENTS, check_hostile
+from rules.catalog import Catalog, Table, TableName, TypeName
+from rules.catalog import Column as CatalogColumn
+from rules.kernel.ground import Ground
+from rules.kernel.replay import Kernel
+from rules.kernel.script import Scan, UnionAll
+from rules.policy.load import load_policy
+from rules.values.types import TEXT, Type
+from tests.kernel.hostile import STATEMENTS, check_hostile, of
+from tests.kernel.statements import answer
 from tests.kernel.world import World
+from tests.support import lab
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_hostile_statement_keeps_what_is_claimed(world: World, name: str) -> None:
     check_hostile(world, STATEMENTS[name])
+
+
+def test_a_union_cuts_no_unit_to_the_length_of_its_type(connection: psycopg.Connection) -> None:
+    """Ada and Ann would be one unit, whose rows are cut and scaled together."""
+    name = TableName("public", "named")
+    table = Table(name, "table", (CatalogColumn("who", TypeName("text", "text"), 1),), ())
+    head, rest = lab.RULES[: lab.RULES.index("unit:")], lab.RULES[lab.RULES.index("budget:") :]
+    rules = f"{head}unit: named.who\ntables:\n  named: {{unit: who}}\n{rest}"
+    ground = Ground(load_policy(rules, "rules.yaml", {"DATABASE": "x"}), Catalog("x", 180000, "", "UTF8", (table,)))
+    union = UnionAll((Scan(name, ((1, "who"),)),), ((2, Type("varchar", 1), (1,)), (3, TEXT, (1,))), 2)
+    bounded = Kernel(ground).bounded(of(union, most=1))
+    with connection.transaction(force_rollback=True):
+        connection.execute(
+            "CREATE TABLE public.named (who text); INSERT INTO public.named VALUES ('Ada'), ('Ann'), ('Bob')"
+        )
+        assert answer(connection, bounded) == {(): (3 * bounded.measures[0].sensitivity.factor,)}
