@@ -57,7 +57,7 @@ def typed(kind: Type, sql: str) -> str:
         case "enum":
             return f"enum_larger({sql}, {sql})"  # so with enums, whose names need not be known
         case "boolean" | "numeric" | "date" | "timestamp" | "timestamptz" | "time" | "uuid":
-            return f"({sql})::{kind.plain().sql}"
+            return f"({sql})::{kind.kind}"
         case "text":
             return f"({sql})::text"
     return sql
@@ -88,14 +88,21 @@ def _filled(template: str, arguments: list[str], over: str = "") -> str:
 def constant_sql(constant: Constant) -> str:
     """A typed constant. Whole numbers of type integer and booleans need no cast; a character(n) is read as text."""
     if constant.text is None:
-        return f"NULL::{check_type(constant.type.sql)}" if constant.type.base != "unknown" else "NULL"
+        return f"NULL::{type_sql(constant.type)}" if constant.type.base != "unknown" else "NULL"
     if constant.type.kind == "boolean" and constant.text in ("true", "false"):
         return constant.text.upper()
     if constant.type.base == "bpchar":
         return f"{quoted_text(constant.text.rstrip(' '))}::text"
     if constant.type.base == "int4" and constant.text.removeprefix("-").isdecimal() and constant.text.isascii():
         return constant.text if not constant.text.startswith("-") else f"({constant.text})"
-    return f"{quoted_text(constant.text)}::{check_type(constant.type.sql)}"
+    return f"{quoted_text(constant.text)}::{type_sql(constant.type)}"
+
+
+def type_sql(kind: Type) -> str:
+    """A type as it stands in a cast. Only those that are not known by themselves have a name that a script gives."""
+    if kind.name and kind.kind not in ("enum", "other"):
+        raise Mismatch("the plan gives a type another one's name")
+    return check_type(kind.sql)
 
 
 def quoted_text(text: str) -> str:

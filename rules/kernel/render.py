@@ -20,12 +20,13 @@ from rules.kernel.expressions import (
     identity,
     quoted_name,
     stored,
+    type_sql,
     typed,
     typed_sql,
 )
 from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
 from rules.kernel.relations import Relation, are_linked, is_stored
-from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template, check_type
+from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template
 from rules.refusal import Mismatch
 from rules.values.expression import TRUE, Constant, Expression, ids_in
 from rules.values.types import Type
@@ -339,4 +340,4 @@ def _sorted_by(key: k.SortKey, names: Mapping[int, str]) -> str:
 def _cast(kind: Type, sql: str) -> str:
     """One type for all branches. A real that was computed is a double, which need not fit a real."""
     is_as_read = kind.kind == "other" or kind.base == "float4"
-    return sql if is_as_read else typed(kind, sql) if kind.base == "bpchar" else f"({sql})::{check_type(kind.sql)}"
+    return sql if is_as_read else typed(kind, sql) if kind.base == "bpchar" else f"({sql})::{type_sql(kind)}"

@@ -93,6 +93,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
         (expressions.key_wrap, "is_computed=isinstance(expression, Apply)", "is_computed=False"),
     ),
     "any column as a table's own": ((render._canonical, "is_stored=is_stored(source, expression)", "is_stored=True"),),
+    "names that a script gives to types": ((expressions.type_sql, "if kind.name and", "if False and"),),
     "bytes that are said to be some": ((expressions.identity, 'return f"({sql})::bytea"', "return sql"),),
     "aggregates in the order of rows": ((expressions.call_sql, "added = check_call(call.sql)", "added = None"),),
     "sums of doubles": (

@@ -20,6 +20,7 @@ from rules.kernel.script import (
     Script,
     Semi,
     SortKey,
+    UnionAll,
     Values,
     Window,
 )
@@ -72,6 +73,7 @@ def told(rows: Script, kind: Type, text: str = "5.0") -> Statement:
     return of(rows, (), (Count(made(f"(({{0}})::text = '{text}')", Column(90, kind))),), most=20)
 
 
+NAMED = Type("int8", name="numeric")
 STATEMENTS = {
     "a join whose condition has another way out": of(Join("inner", COUNTS.scan, PEOPLE.scan, (), ALWAYS)),
     "an outer join whose condition has one": of(Join("left", COUNTS.scan, PEOPLE.scan, (), ALWAYS)),
@@ -119,6 +121,12 @@ STATEMENTS = {
     ),
     "constants of another type than their column's": of(
         Join("inner", COUNTS.scan, Values(((91, INT4),), ((Constant(NUMERIC, "1.0"),),)), (), TRUE)
+    ),
+    "a union of a type with another one's name": of(
+        UnionAll((costs(NUMERIC),), ((90, INT4, (11,)), (92, NAMED, (91,))), 90),
+        [Found(Column(92, NAMED))],
+        (Units(),),
+        most=20,
     ),
 }  # fmt: skip
 
