@@ -11,6 +11,7 @@ from typing import Final
 
 from psycopg.conninfo import make_conninfo
 
+from proxy.called_as import called_as
 from proxy.commands.basic import Names, Unreachable, look_at, run, say
 from proxy.commands.rules_file import READER, check
 from proxy.engines.engine import Database, EngineError
@@ -206,10 +207,10 @@ def _finish(
     target = make_conninfo("", host="127.0.0.1", port=_PORT, dbname=name, user=analyst, sslmode="require")
     say(f"""
 {folder} has rules.yaml (read it, it is a draft), its lock file and ledger, grants.sql, secrets.env and a certificate.
-Start:    (set -a; . {place}/secrets.env; noisegate serve {place}/rules.yaml --port {_PORT} {tls})
+Start:    (set -a; . {place}/secrets.env; {called_as()} serve {place}/rules.yaml --port {_PORT} {tls})
 Connect:  PGPASSWORD={made.analyst} psql {shlex.quote(target)}
 This password is shown once.
-After each change of rules.yaml: noisegate grants (run its SQL), noisegate check, and noisegate lock.""")
+After each change of rules.yaml: {called_as()} grants (run its SQL), noisegate check, and noisegate lock.""")
     return code
 
 

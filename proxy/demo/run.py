@@ -16,6 +16,7 @@ import psycopg
 import uvloop
 
 from proxy.app import App
+from proxy.called_as import called_as
 from proxy.engines.engines import real_database
 from proxy.load_config import ConfigurationError, cannot_listen, lock_of, make_ledger, read_rules
 from proxy.server.tls import write_certificate
@@ -152,7 +153,7 @@ Change it, then:  kill -HUP {os.getpid()}
 Other commands read it too (noisegate check, ledger show, grants, suggest), after the variables that it names:
 
     . {shlex.quote(str(rules.parent / ENVIRONMENT))}
-    noisegate check {shlex.quote(str(rules))}
+    {called_as()} check {shlex.quote(str(rules))}
 
 Ctrl-C ends the demo and leaves nothing behind.
 """
