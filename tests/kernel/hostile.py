@@ -131,17 +131,17 @@ STATEMENTS = {
 }  # fmt: skip
 
 
-def check_hostile(world: World, statement: Statement) -> None:
-    """It is refused, or fails before it reads a row, or keeps what is claimed of it, in every plan and order of rows.
+def check_hostile(world: World, statement: Statement) -> bool:
+    """Return whether it runs; else it is refused, or fails before it reads a row. Then it keeps what is claimed of it.
 
-    Raises an AssertionError, or what PostgreSQL says, where it does not.
+    Raises an AssertionError, or what PostgreSQL says, where it does not, in any plan and order of rows.
     """
     try:
         bounded = Kernel(world.ground).bounded(statement)
         with world.connection.transaction():
             world.connection.execute(f"EXPLAIN {bounded.sql}".encode())
-    except (Refusal, psycopg.ProgrammingError):
-        return
+    except (Refusal, psycopg.ProgrammingError, psycopg.DataError):
+        return False
     whole = answer(world.connection, bounded)
     for plan in PLANS:
         with changed(world, plan):
@@ -154,6 +154,7 @@ def check_hostile(world: World, statement: Statement) -> None:
             moved = moved_by(bounded, whole, less, number)
             assert sum(map(abs, moved)) <= measured.sensitivity.l1, f"{moved} is more than {measured}"
             assert sum(by**2 for by in moved) <= measured.sensitivity.l2_squared, f"{moved} is more than {measured}"
+    return True
 
 
 def _labels(less: Answer, whole: Answer) -> bool:

@@ -1,5 +1,8 @@
 """Whatever words a script has, no unit moves its numbers further than the kernel says."""
 
+from contextlib import suppress
+from random import Random
+
 import psycopg
 import pytest
 
@@ -10,6 +13,8 @@ from rules.kernel.replay import Kernel
 from rules.kernel.script import Scan, UnionAll
 from rules.policy.load import load_policy
 from rules.values.types import TEXT, Type
+from tests.kernel import drawn
+from tests.kernel.faults import OF_ROWS, planted
 from tests.kernel.hostile import STATEMENTS, check_hostile, of
 from tests.kernel.statements import answer
 from tests.kernel.world import World
@@ -19,6 +24,24 @@ from tests.support import lab
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_hostile_statement_keeps_what_is_claimed(world: World, name: str) -> None:
     check_hostile(world, STATEMENTS[name])
+
+
+def check_drawn(world: World, seed: int, count: int) -> int:
+    """Count those that run. An expression that fails on some rows is the registry's to leave out, and no script's."""
+    random, run = Random(seed), 0
+    for _ in range(count):
+        with suppress(psycopg.DataError):
+            run += check_hostile(world, drawn.statement(random))
+    return run
+
+
+def test_hostile_statements_at_random_keep_what_is_claimed(world: World) -> None:
+    assert check_drawn(world, seed=1, count=600) > 150
+
+
+def test_they_would_find_operands_that_run_together(world: World) -> None:
+    with planted(*OF_ROWS["operands beside what stands around them"]), pytest.raises(AssertionError):
+        check_drawn(world, seed=1, count=6000)
 
 
 def test_a_union_cuts_no_unit_to_the_length_of_its_type(connection: psycopg.Connection) -> None:
