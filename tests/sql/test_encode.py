@@ -13,8 +13,8 @@ from rules.sql.tree import same, walk
 
 TEXTS = (
     "select 0, -1, 9223372036854775807, '', 'ä', true, false, null, 1.5 from only a.b as c(x) for update",
-    "with recursive r as materialized (select 1) select distinct on (a) count(*) filter (where b) over w from r, "
-    "lateral f(x => 1) with ordinality window w as (order by c rows 2 preceding) limit 3 offset 4",
+    "with recursive r as materialized (select 1) select distinct on (a) count(*) filter (where b) over (order by c) "
+    "from r, lateral f(1) with ordinality limit 3 offset 4",
     "declare c scroll cursor with hold for select 1",
     "copy (select 1) to stdout with (format csv, header)",
     "fetch backward all from c",
@@ -38,6 +38,23 @@ def test_bytes_are_those_of_protobuf_itself(text: str) -> None:
     json_format.ParseDict(piece.tree, message.stmts.add().stmt)
 
     assert pg_query_pb2.ParseResult.FromString(encode_statement(piece.tree)) == message
+
+
+@pytest.mark.parametrize("name", ['"select"', '"a.b"', '"A"', '"a""b"', '"$1"', '"/*"', "w"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select rank() over {0} from t window {0} as (order by a)",
+        "select rank() over ({0} order by b) from t window {0} as (partition by a)",
+        "select f({0} => 1)",
+        "select * from a join b using (c) as {0}",
+    ],
+)
+def test_names_keep_the_quotes_that_they_need(text: str, name: str) -> None:
+    (piece,) = parse(text.format(name))
+    (again,) = parse(deparse(piece.tree))
+
+    assert same(again.tree, piece.tree)
 
 
 @pytest.mark.parametrize(
