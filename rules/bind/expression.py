@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from rules.bind import in_subquery
 from rules.bind.correlated_subquery import check_alone, links_of, of_nothing, outside_of
+from rules.bind.enums import find_enum
 from rules.bind.inner_answers import Links
 from rules.bind.scope import PlannerContext
 from rules.bind.walk_syntax import word_of
@@ -115,19 +116,18 @@ class Binding:
         if not 0 < index <= len(self.context.parameters):
             raise NotSupported(f"parameter ${index} has no value")
         written, text = self.context.parameter_types[index - 1], self.context.parameters[index - 1]
-        if self._is_enum(written):
-            return null_of(UNKNOWN) if text is None else Literal(text)
-        sql_type = find_type(written)
+        sql_type = find_type(written) or self._find_enum(written)
         if sql_type is None or sql_type.kind == "other":
             raise NotSupported(f"a parameter of type {written} is not supported over protected rows")
         return literal(text, sql_type, self.setting)
 
     def _cast(self, argument: s.Expression, written: str) -> Operand:
         expression = self.operand(argument)
-        if isinstance(expression, Literal) and self._is_enum(written):
-            return expression  # a label takes its type from what it is compared with
-        if isinstance(expression, Constant) and expression.type.kind == "text" and self._is_enum(written):
-            return null_of(UNKNOWN) if expression.text is None else Literal(expression.text)
+        match expression:
+            case Literal(text=text) | Constant(text=text, type=Type(kind="text" | "unknown")) if (
+                enum := self._find_enum(written)
+            ):
+                return literal(text, enum, self.setting)
         return cast(expression, written, self.setting)
 
     def _call(self, function: s.Call) -> Expression:
@@ -242,17 +242,11 @@ class Binding:
         return literals(arrays.items_of(text), _element(written), self.setting)
 
     def _has_enums(self, written: str) -> bool:
-        return written.endswith("[]") and self._is_enum(written.removesuffix("[]"))
+        return written.endswith("[]") and self._find_enum(written.removesuffix("[]")) is not None
 
-    def _is_enum(self, written: str) -> bool:
-        """Return whether a type is an enum of the database; the twin has checked which one it is."""
-        name = written.replace('"', "")
-        known = {
-            text
-            for enum in self.context.catalog.enums
-            for text in (enum.name.name, f"{enum.name.schema}.{enum.name.name}")
-        }
-        return name in known
+    def _find_enum(self, written: str) -> Type | None:
+        """An enum of the database; the twin has checked which one it is."""
+        return find_enum(written, self.context.catalog, self.context.search_path)
 
 
 def _is_written(expression: s.Expression) -> bool:

@@ -6,12 +6,12 @@ query is answered as a statement of its own, and the whole is planned again with
 they are constants, as if the analyst had written them.
 """
 
-import re
 from fractions import Fraction
 from itertools import combinations
 from typing import Literal
 
-from rules.catalog import Catalog, EnumType, TableName
+from rules.bind.enums import find_enum
+from rules.catalog import Catalog, TableName
 from rules.frozen import frozen, replace
 from rules.functions.coerce import literal
 from rules.functions.function import EvalContext, LiteralText, Needed
@@ -27,7 +27,6 @@ FREE: frozenset[Use] = frozenset(("groups", "bounds", "reading"))  # which no bl
 Links = tuple[tuple[s.Expression, bool], ...]
 
 _WIDEST_KEY = 3  # columns; a proof that is not looked for costs rows, never privacy
-_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _EXAMPLES = {
     "integer": "0",
     "numeric": "0",
@@ -216,22 +215,10 @@ def _types(released: InnerAnswer, catalog: Catalog) -> tuple[Type, ...]:
 def _type(name: str, written: str, catalog: Catalog) -> Type:
     sql_type = find_type(written)
     if sql_type is None:
-        plain = written.replace('"', "")
-        sql_type = next((_enum(enum) for enum in catalog.enums if plain in (enum.name.name, _dotted(enum.name))), None)
+        sql_type = find_enum(written, catalog)
     if sql_type is None or sql_type.kind in ("other", "unknown"):
         hint = "Cast it to a type such as text or numeric."
         raise NotSupported(
             f'column "{name}" of the subquery has type {written}, which is not supported over protected rows', hint=hint
         )
     return sql_type
-
-
-def _enum(enum: EnumType) -> Type:
-    """The type as PostgreSQL writes it with an empty search path."""
-    parts = (enum.name.schema, enum.name.name)
-    shown = (part if _PLAIN_NAME.fullmatch(part) else '"' + part.replace('"', '""') + '"' for part in parts)
-    return Type("enum", name=".".join(shown), labels=enum.labels)
-
-
-def _dotted(name: TableName) -> str:
-    return f"{name.schema}.{name.name}"

@@ -720,6 +720,30 @@ def test_who_reads_a_domain_of_an_enum_need_not_be_allowed_to_name_the_enum(make
         assert any(number for numbers in lab.exact(block).values() for number in numbers)
 
 
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT count(*) FROM people WHERE kind = 'q'::\"order\"", [(1,)]),
+        ("SELECT coalesce(kind, 'r'::\"order\")::text, count(*) FROM people GROUP BY 1", [("q", 1), ("r", 1)]),
+        ("SELECT count(*) FROM people WHERE mood = 'x'::mood", [(1,)]),
+        ("SELECT count(*) FROM people WHERE other = 'x'::other.mood", [(1,)]),
+        ("SELECT 'x'::mood::text, count(*) FROM people GROUP BY 1", [("x", 2)]),
+    ],
+)
+def test_a_label_that_is_cast_is_of_the_enum_that_the_cast_means(
+    make_lab: MakeLab, sql: str, rows: list[tuple[object, ...]]
+) -> None:
+    lab = make_lab(
+        "CREATE SCHEMA other; CREATE TYPE other.mood AS ENUM ('x'); CREATE TYPE public.mood AS ENUM ('x', 'y'); "
+        "CREATE TYPE \"order\" AS ENUM ('q', 'r'); "
+        'CREATE TABLE people (id integer PRIMARY KEY, kind "order", mood mood, other other.mood); '
+        "INSERT INTO people VALUES (5, 'q', 'x', 'x'), (6, 'r', 'y', NULL)"
+    )
+    made = lab.plan(sql, Case("", "", PEOPLE, "", "").policy)
+
+    assert lab.run(lab.outer(made), made).fetchall() == rows
+
+
 def test_rows_of_a_foreign_table_are_read_once(make_lab: MakeLab) -> None:
     """A file that is written anew while a statement runs has other rows the next time: no snapshot is of them."""
     lab = make_lab(
