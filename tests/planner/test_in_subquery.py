@@ -39,6 +39,12 @@ MINE = "FROM orders AS p WHERE p.customer_id = o.customer_id"
         "((o.customer_id, o.note) IN (SELECT p.customer_id, p.note FROM orders AS p WHERE p.id < o.id)) IS NULL",
         "(o.customer_id, 'paid') = ANY (SELECT p.customer_id, p.status FROM orders AS p)",
         "NOT (o.customer_id, o.id) <> ALL (SELECT p.customer_id, p.id FROM orders AS p WHERE p.status = 'open')",
+        # arrays of rows
+        f"note = ANY (ARRAY(SELECT p.note {MINE}))",
+        f"(note = ANY (ARRAY(SELECT p.note {MINE} AND p.id <> o.id))) IS NULL",
+        f"(note <> ALL (ARRAY(SELECT p.note {MINE} AND p.id <> o.id))) IS NOT FALSE",
+        "amount = ANY (ARRAY(SELECT price FROM products))",
+        "amount <> ALL (ARRAY(SELECT nullif(price, 1.37) FROM products))",
         # public rows
         "amount > ALL (SELECT price FROM products)",
         "amount < ANY (SELECT price FROM products WHERE category = 'book')",

@@ -20,7 +20,7 @@ from rules.sql.normalize.nodes import (
     text,
     type_text,
 )
-from rules.sql.tree import Json, Node, items, kind, strings
+from rules.sql.tree import Json, Node, holders, items, kind, strings
 
 PLAIN_OPERATORS = frozenset("+ - * / % ^ || = <> < <= > >= ~ ~*".split())
 NEGATED_OPERATORS = {"!~": "~", "!~*": "~*"}
@@ -164,6 +164,8 @@ class NormalExpressions(ABC):
                 return in_list if name == "=" else negation(in_list)
             case "NULLIF":
                 return call(("nullif",), self.expression(body["lexpr"]), self.expression(body["rexpr"]))
+            case "OP_ANY" | "OP_ALL" if (link := _as_sublink(expression_kind, name, body)) is not None:
+                return self._sublink(link)
             case "OP_ANY" | "OP_ALL":
                 quantified = f"{name} {expression_kind[3:].lower()}"
                 return operator(quantified, self.expression(body["lexpr"]), self.expression(body["rexpr"]))
@@ -318,3 +320,19 @@ def _operation(name: str, left: Json, right: Json) -> Node:
 
 def _joined(word: str, parts: list[Node]) -> Node:
     return parts[0] if len(parts) == 1 else {"BoolExpr": {"boolop": word, "args": [*parts]}}
+
+
+def _as_sublink(expression_kind: str, name: str, body: Node) -> Node | None:
+    """x = ANY (ARRAY(SELECT …)) is x IN (SELECT …), and <> ALL is NOT IN. Subqueries in x would be numbered last."""
+    link, array = kind(body["rexpr"])
+    is_equal = (expression_kind, name) in (("OP_ANY", "="), ("OP_ALL", "<>"))
+    if (
+        not is_equal
+        or link != "SubLink"
+        or array.get("subLinkType") != "ARRAY_SUBLINK"
+        or holders(body["lexpr"], "SubLink")
+    ):
+        return None
+    operation: Node = {"operName": [{"String": {"sval": name}}]}
+    link_type = f"{expression_kind.removeprefix('OP_')}_SUBLINK"
+    return {"subLinkType": link_type, "testexpr": body["lexpr"], "subselect": array["subselect"]} | operation
