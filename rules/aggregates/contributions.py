@@ -17,7 +17,7 @@ from rules.kernel.measures import Measure
 from rules.kernel.summand import Summand
 from rules.mechanisms.noised_outputs import Output, Text
 from rules.mechanisms.release_plan import End
-from rules.values.expression import TRUE, Apply, Constant, Expression, all_of
+from rules.values.expression import TRUE, Apply, Constant, Expression, all_of, condition
 from rules.values.types import SpanForm, Type
 
 
@@ -79,7 +79,9 @@ def both_true(first: Expression, second: Expression) -> Expression:
 
 
 def present(argument: Expression, binding: Binding) -> Expression:
-    """The condition that a value is there."""
+    """The condition that a value is there. A row of NULLs is one, and IS NULL all the same."""
+    if argument.nullable and argument.type.kind == "other":
+        return condition("is a value", "({0} IS DISTINCT FROM NULL)", argument, nullable=False, strict=False)
     return is_null(argument, binding.setting, negated=True) if argument.nullable else TRUE
 
 

@@ -744,6 +744,18 @@ def test_a_label_that_is_cast_is_of_the_enum_that_the_cast_means(
     assert lab.run(lab.outer(made), made).fetchall() == rows
 
 
+def test_a_row_of_nulls_is_a_value_that_is_counted(make_lab: MakeLab) -> None:
+    lab = make_lab(
+        "CREATE TYPE pair AS (a integer, b text); CREATE TABLE people (id integer PRIMARY KEY, pair pair, j json); "
+        "INSERT INTO people VALUES (5, (NULL, NULL), '1'), (6, NULL, NULL), (7, (1, NULL), '{}'), (8, (1, 'b'), 'null')"
+    )
+    sql = """SELECT count(pair), count(pair) FILTER (WHERE id > 5), count(*) FILTER (WHERE pair IS NULL),
+             count(*) FILTER (WHERE pair IS NOT NULL), count(j) FROM people"""
+    made = lab.plan(sql, Case("", "", PEOPLE, "", "").policy)
+
+    assert lab.run(lab.outer(made), made).fetchall() == [(3, 2, 2, 1, 3)]
+
+
 def test_rows_of_a_foreign_table_are_read_once(make_lab: MakeLab) -> None:
     """A file that is written anew while a statement runs has other rows the next time: no snapshot is of them."""
     lab = make_lab(
