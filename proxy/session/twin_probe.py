@@ -33,6 +33,10 @@ _SQL: Final = b"SELECT pg_catalog.noisegate_moment($1)"
 _DURATION: Final = re.compile(r"(\d+)(us|ms|s|min|h|d)?")
 _SECONDS: Final = {"us": 1e-6, "ms": 0.001, None: 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
+_FURTHEST_ZONE: Final = 14  # hours: one that POSIX writes may have a summer time of an hour more, and 15 are read
+_ZONE_HOURS: Final = re.compile(r"(\d{1,3})(?::\d+)*")
+_ABBREVIATION: Final = re.compile("<[^>]*>")
+
 QUIET: Final = ("warning", "error")  # of client_min_messages
 
 _NAME: Final = b"_ng_views"
@@ -62,11 +66,20 @@ class SessionState:
         return int(match[1]) * _SECONDS[match[2]] or None if match else None
 
     def check_plain(self) -> None:
-        """Refuse the settings under which PostgreSQL reads SQL in another way than the planner."""
+        """Refuse the settings under which PostgreSQL reads SQL, or what is released, in another way than we do."""
         if self.setting("transform_null_equals") == "on":
             raise NotSupported("transform_null_equals = on is not supported", hint="SET transform_null_equals = off;")
+        if self.setting("array_nulls") == "off":  # by which a NULL in an array of released labels is a text
+            raise NotSupported("array_nulls = off is not supported", hint="SET array_nulls = on;")
         if self.setting("standard_conforming_strings") == "off":
             raise odd_strings()
+        zone = self.setting("TimeZone")
+        hours = _ZONE_HOURS.findall(_ABBREVIATION.sub("", zone).partition(",")[0])  # without the days of its changes
+        if any(int(hour) > _FURTHEST_ZONE for hour in hours):
+            words = (
+                f'TimeZone "{zone[:60]}" is not supported: PostgreSQL reads no moment that it writes so far from UTC'
+            )
+            raise NotSupported(words, hint=f"SET TimeZone to a zone within {_FURTHEST_ZONE} hours of UTC.")
 
 
 class SyntheticRows:

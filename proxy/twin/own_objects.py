@@ -165,6 +165,7 @@ SETTINGS: Final = (
     "client_min_messages",
     "standard_conforming_strings",
     "transform_null_equals",
+    "array_nulls",
     "noisegate.epsilon",
     "noisegate.rows_per_unit",
     "noisegate.sum_per_unit",

@@ -204,14 +204,36 @@ async def test_a_setting_without_sense_is_refused_when_it_is_used(stage: Stage, 
     assert stage.service.answered == 0
 
 
-@pytest.mark.parametrize("setting", ["transform_null_equals = on", "standard_conforming_strings = off"])
-async def test_settings_that_change_how_sql_is_read_are_refused_with_private_statements(
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "transform_null_equals = on",
+        "standard_conforming_strings = off",
+        "array_nulls = off",
+        "TimeZone = 'UTC+25'",
+        "TIME ZONE 16",
+        "TimeZone = 'X15Y17'",
+        "TimeZone = '<-03>3<+20>-20,M3.2.0,M11.1.0'",
+    ],
+)
+async def test_settings_that_change_how_sql_or_an_answer_is_read_are_refused_with_private_statements(
     stage: Stage, setting: str
 ) -> None:
     client = await stage.client()
     await client.ask(Query(f"SET {setting}".encode()))
 
-    assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "0A000"
+    assert [error.sqlstate for error in errors(await client.ask(Query(COUNT)))] == ["0A000"]
+    assert stage.service.answered == 0
+
+
+@pytest.mark.parametrize(
+    "zone", ["Etc/GMT-14", "EST5EDT", "EST5EDT,M3.2.0,M11.1.0", "Pacific/Kiritimati", "<+0330>-03:30", "<X25>-1", "-12"]
+)
+async def test_zones_that_there_may_be_are_answered(stage: Stage, zone: str) -> None:
+    client = await stage.client()
+    assert kinds(await client.ask(Query(f"SET TimeZone = '{zone}'".encode()))).endswith("CZ")
+
+    assert not errors(await client.ask(Query(COUNT)))
 
 
 async def test_a_session_keeps_only_so_much_of_what_it_prepares(stage: Stage) -> None:
