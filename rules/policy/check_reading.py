@@ -27,6 +27,17 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
             yield warning(path, f"{words}: it does not exist for analysts", column.made_readable)
 
 
+def check_copied(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
+    """Analysts query a copy of a public table. What the twin has no type or collation for is plain text there."""
+    for column in table.columns:
+        is_foreign = column.type.extension is not None and column.type.base != "enum"
+        if (is_foreign or not column.deterministic) and not rules.hides(column):
+            kind = column.type.sql if is_foreign else "text of a nondeterministic collation"
+            words = f'"{column.name}" is {kind}: analysts query a copy that has it as plain text'
+            advice = "hide it, or have analysts compare and group by lower() of it"
+            yield warning(path, f"{words}, of which only identical ones are equal", advice)
+
+
 def check_indexes(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
     """Rows that are read while a unique index becomes valid may be planned as if they had its key.
 

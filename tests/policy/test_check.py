@@ -383,3 +383,18 @@ def test_a_unit_column_that_refers_to_another_key_is_warned_of() -> None:
     assert said.message.startswith('"order_id" refers to orders.id, which is not the unit')
     assert said.hint == 'write "order_id -> orders.id"'
     assert not [finding for finding in check_policy(policy(), CATALOG) if "not the unit" in finding.message]
+
+
+def test_a_public_column_that_is_compared_otherwise_than_its_copy_is_a_warning() -> None:
+    citext = TypeName("public.citext", "citext", schema="public", extension="citext", name="citext")
+    places = table("places", column("id"), column("name", citext), replace(column("city", TEXT), deterministic=False))
+    rules = RULES.replace("budget:", "  places: {public: true, columns: {other: hidden}}\nbudget:")
+    other = replace(column("other", citext))
+    shown = replace(CATALOG, tables=(*CATALOG.tables, replace(places, columns=(*places.columns, other))))
+
+    warnings = [each for each in check_policy(policy(rules), shown) if each.severity is Severity.WARNING]
+
+    assert [each.message.partition(":")[0] for each in warnings if each.path == "tables.places"] == [
+        '"name" is public.citext',
+        '"city" is text of a nondeterministic collation',
+    ]
