@@ -20,7 +20,7 @@ from rules.planner.plan import Request
 from rules.policy.model import Policy
 from rules.sql.lower import expression_from
 from rules.sql.normalize import spelled_expression
-from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, TYPICAL
+from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, JSON_AGGREGATES, TYPICAL
 from rules.sql.normalize.to_text import spell
 from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.syntax import Expression, Query
@@ -164,11 +164,10 @@ def replace_leaves(
     if not isinstance(node, dict):
         return node
     if len(node) == 1:
-        if "FuncCall" in node:
-            if (made := on_call(node)) is not None:
-                return made
-            if is_aggregate(node):
-                return on_aggregate(node)
+        if "FuncCall" in node and (made := on_call(node)) is not None:
+            return made
+        if is_aggregate(node):
+            return on_aggregate(node)
         if (number := leaves.find_key(node)) is not None:
             return on_key(number)
         if "SelectStmt" in node:
@@ -200,6 +199,8 @@ def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> J
 def is_aggregate(node: Json) -> bool:
     """An aggregate that is not a window function. What is in the registry or not is said later, by name."""
     name, body = kind(node)
+    if name in JSON_AGGREGATES:
+        return not kind({name: body.get("constructor")})[1].get("over")
     if name != "FuncCall" or body.get("over"):
         return False
     function = strings(body.get("funcname"))[-1]

@@ -22,6 +22,8 @@ class Unprintable(Exception):
 _BARE_NAMES = {  # that are printed as they are, by the nodes that have them: the fields on the way
     "WindowDef": ("name",),
     "FuncCall": ("over", "name"),
+    "JsonArrayAgg": ("constructor", "over", "name"),
+    "JsonObjectAgg": ("constructor", "over", "name"),
     "NamedArgExpr": ("name",),
     "JoinExpr": ("join_using_alias", "aliasname"),
 }

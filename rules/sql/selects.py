@@ -11,6 +11,14 @@ FIXED = {
     "A_ArrayExpr": "array",
     "RowExpr": "row",
     "XmlSerialize": "xmlserialize",
+    "JsonParseExpr": "json",
+    "JsonScalarExpr": "json_scalar",
+    "JsonSerializeExpr": "json_serialize",
+    "JsonObjectConstructor": "json_object",
+    "JsonArrayConstructor": "json_array",
+    "JsonArrayQueryConstructor": "json_array",
+    "JsonObjectAgg": "json_objectagg",
+    "JsonArrayAgg": "json_arrayagg",
 }
 CLOCKS = {
     "SVFOP_CURRENT_DATE": "current_date",
@@ -91,6 +99,8 @@ def _name(node: Json) -> tuple[str, int]:
             return ("least" if body.get("op") == "IS_LEAST" else "greatest"), 2
         case "SQLValueFunction":
             return CLOCKS.get(str(body.get("op")).removesuffix("_N"), ""), 2
+        case "XmlExpr" | "JsonFuncExpr" if body.get("op") != "IS_DOCUMENT":  # IS_XMLELEMENT, JSON_VALUE_OP
+            return str(body.get("op")).removeprefix("IS_").removesuffix("_OP").lower(), 2
         case "SubLink":
             return _sublink(body.get("subLinkType"), body.get("subselect"))
     return (FIXED[name], 2) if name in FIXED else ("", 0)

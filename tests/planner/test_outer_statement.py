@@ -210,6 +210,24 @@ def test_the_outer_statement_has_the_columns_of_the_original(
     run(connection, made)
 
 
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("SELECT JSON_OBJECT('s': status, 'n': count(*)), JSON_ARRAY(count(*), 1) FROM orders GROUP BY status", 16),
+        ("SELECT JSON_SCALAR(count(*)), JSON('1'), JSON_SERIALIZE(to_json(count(*))) FROM orders", 17),
+        ("SELECT JSON_VALUE(to_jsonb(count(*)), '$'), JSON_EXISTS(to_jsonb(count(*)), '$') FROM orders", 17),
+        (
+            'SELECT status, JSON_ARRAYAGG(count(*)) OVER "W x" FROM orders GROUP BY 1 WINDOW "W x" AS (ORDER BY status)',
+            16,
+        ),
+    ],
+)
+def test_documents_are_made_of_answers(text: str, since: int, catalog: Catalog, connection: psycopg.Connection) -> None:
+    if connection.info.server_version < since * 10_000:
+        pytest.skip(f"PostgreSQL has this since {since}")
+    test_the_outer_statement_has_the_columns_of_the_original(text, catalog, connection)
+
+
 def test_rows_come_in_the_order_of_their_keys(catalog: Catalog, connection: psycopg.Connection) -> None:
     made = planned("SELECT status, count(*) FROM orders GROUP BY status", catalog)
 

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from rules.refusal import NotSupported
 from rules.sql.normalize.nodes import (
     DEFAULT_FRAME,
+    JSON_AGGREGATES,
     RESERVED,
     call,
     constant,
@@ -136,6 +137,8 @@ class NormalExpressions(ABC):
                 precision = body.get("typmod", -1)
                 arguments = [integer(precision)] if isinstance(precision, int) and precision >= 0 else []
                 return call((function.removesuffix("_n"),), *arguments)
+            case "JsonArrayAgg" | "JsonObjectAgg":
+                return call((JSON_AGGREGATES[name],), *map(self.expression, parts(body)))
             case "A_ArrayExpr":
                 return operator("array", *self.all(body, "elements"))
             case "RowExpr":
