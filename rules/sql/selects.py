@@ -2,7 +2,7 @@
 
 from rules.sql.normalize import spelled
 from rules.sql.normalize.queries import grouping_sets
-from rules.sql.tree import Json, Node, holders, items, kind, strings
+from rules.sql.tree import Json, Node, items, kind, strings
 
 UNNAMED = "?column?"
 FIXED = {
@@ -27,7 +27,9 @@ CLOCKS = {
     "SVFOP_LOCALTIME": "localtime",
     "SVFOP_LOCALTIMESTAMP": "localtimestamp",
     "SVFOP_CURRENT_USER": "current_user",
+    "SVFOP_CURRENT_ROLE": "current_role",
     "SVFOP_SESSION_USER": "session_user",
+    "SVFOP_USER": "user",
     "SVFOP_CURRENT_CATALOG": "current_catalog",
     "SVFOP_CURRENT_SCHEMA": "current_schema",
 }
@@ -126,12 +128,17 @@ def _sublink(kind_name: Json, query: Json) -> tuple[str, int]:
         if not isinstance(left, dict):
             return "", 0
         body = left
+    if _is_values(body):
+        return "column1", 2
     first = items(body, "targetList")[:1]
     if not first:
-        return ("column1", 2) if "valuesLists" in body else ("", 0)
+        return "", 0
     target = kind(first[0])[1]
-    if alias := target.get("name"):
-        return str(alias), 2
-    name = column_name(target.get("val"))
-    is_list = name == UNNAMED and kind(target.get("val"))[0] == "ColumnRef" and bool(holders(body, "valuesLists"))
-    return "column1" if is_list else name, 2  # PostgreSQL has named it by then, be it ?column?
+    alias = target.get("name")
+    return str(alias) if alias else column_name(target.get("val")), 2  # PostgreSQL has named it by then
+
+
+def _is_values(body: Node) -> bool:
+    """VALUES as a query, also once it is written as SELECT * FROM (VALUES …)."""
+    sources = [kind(source)[1].get("alias") for source in items(body, "fromClause")]
+    return "valuesLists" in body or sources == [{"aliasname": "*VALUES*"}]

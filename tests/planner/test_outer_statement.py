@@ -109,6 +109,7 @@ SELECT status AS "Größe & co", sum(amount) AS "sum:amount:ok" FROM "public"."o
 SELECT 1 AS literal, status, ABS(0) AS "pivot-grouping", count(*) FROM orders GROUP BY 1, 2, 3 ORDER BY 1 LIMIT 1
 SELECT o.status, count(*) FROM orders o GROUP BY status ORDER BY o.status DESC
 SELECT orders.status, orders.status = 'paid' AS paid, count(*) FROM orders GROUP BY orders.status, 2
+SELECT user, current_role, current_user, (VALUES (1)), (VALUES (2), (1) ORDER BY 1 LIMIT 1), count(*) FROM orders
 SELECT 'paid'::status AS s, count(*) FROM orders GROUP BY s
 SELECT CASE WHEN amount > 5 THEN 'paid'::text::status END AS s, count(*) FROM orders GROUP BY 1
 SELECT status, rank() OVER "By.Size" FROM orders GROUP BY status WINDOW "By.Size" AS (ORDER BY count(*))
