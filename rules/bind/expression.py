@@ -124,7 +124,7 @@ class Binding:
     def _cast(self, argument: s.Expression, written: str) -> Operand:
         expression = self.operand(argument)
         match expression:
-            case Literal(text=text) | Constant(text=text, type=Type(kind="text" | "unknown")) if (
+            case Literal(text=text) | Constant(text=text, type=Type(kind="text" | "unknown" | "enum")) if (
                 enum := self._find_enum(written)
             ):
                 return literal(text, enum, self.setting)
