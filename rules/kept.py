@@ -23,6 +23,10 @@ class KeptByIdentity(Generic[Made]):
         known = self._kept.get(key)
         if known is None:
             if len(self._kept) >= self._most:
-                self._kept.clear()
+                self.clear()
             known = self._kept[key] = of, make()
         return known[1]
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._kept.clear()

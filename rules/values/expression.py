@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import field
 from fractions import Fraction
-from typing import Final
 
 from rules.frozen import frozen, replace
 from rules.values.domain import ANYTHING, TRUTHS, Domain, Values
@@ -32,10 +31,6 @@ class Column:
     name: str = ""  # for messages
     filled: bool = False  # what the rules say: never NULL. Enforced where it makes groups, never believed
     other: bool = False  # what the rules say: values that are not as declared make a group too
-
-    @property
-    def ids(self) -> frozenset[int]:
-        return frozenset((self.id,))
 
     @property
     def sure(self) -> Sure:
@@ -59,10 +54,6 @@ class Constant:
     @property
     def nullable(self) -> bool:
         return self.text is None
-
-    @property
-    def ids(self) -> frozenset[int]:
-        return _NONE
 
     @property
     def sure(self) -> Sure:
@@ -89,14 +80,6 @@ class Apply:
     strict: bool = True  # NULL where one of its arguments is
     passes: bool = False  # its first argument as it is, or NULL
     is_short: bool = False  # a text no longer than its first argument, which is short
-    _ids: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)  # once they are asked for
-
-    @property
-    def ids(self) -> frozenset[int]:
-        """The numbers of the columns that are used."""
-        if self._ids is None:
-            object.__setattr__(self, "_ids", frozenset([column.id for column in columns_in(self)]))
-        return self._ids or _NONE
 
     @property
     def sure(self) -> Sure:
@@ -113,7 +96,6 @@ class Literal:
     text: str
 
 
-_NONE: Final = frozenset[int]()
 Expression = Column | Constant | Apply
 Operand = Expression | Literal
 
@@ -188,4 +170,13 @@ def has_column(expression: Expression) -> bool:
 
 
 def ids_in(*expressions: Expression) -> frozenset[int]:
-    return _NONE.union(*[expression.ids for expression in expressions])
+    """The numbers of the columns that are used. Planning asks for them some two hundred times: each call counts."""
+    numbers: set[int] = set()
+    waiting = [*expressions]
+    while waiting:
+        expression = waiting.pop()
+        if type(expression) is Apply:
+            waiting += expression.arguments
+        elif type(expression) is Column:
+            numbers.add(expression.id)
+    return frozenset(numbers)

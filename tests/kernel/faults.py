@@ -15,6 +15,7 @@ from rules.functions.math import arithmetic
 from rules.kernel import blocks, bounded, expressions, forms, ground, keys, relations, render, rows, source, summand
 from rules.kernel import measures as distances
 from rules.kernel.render import Renderer
+from tests.support.kept import forgotten
 
 _wrap_of_bins = vars(keys.Bins)["wrap"].fget
 Edit = tuple[Callable[..., Any], str, str]  # a function, what it says, and what it would say instead
@@ -248,6 +249,7 @@ def planted(*edits: Edit) -> Iterator[None]:
         assert text.count(old) == 1, f"{function.__qualname__} does not say {old} once"
         texts[function] = text.replace(old, new)
     with ExitStack() as stack:
+        stack.enter_context(forgotten())
         for function, text in texts.items():
             stack.callback(setattr, function, "__code__", function.__code__)
             function.__code__ = _compiled(function, text[text.index("def ") :])

@@ -1,9 +1,7 @@
 """What is kept between statements says of the next one what it would have said anew."""
 
-import sys
 from contextlib import suppress
 from decimal import Decimal
-from functools import _lru_cache_wrapper
 from itertools import count
 
 import pytest
@@ -19,7 +17,7 @@ from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from rules.sql import grammar, lower
+from rules.sql import grammar
 from rules.sql.grammar import fingerprint, names_of, parse, parse_kept
 from rules.sql.read import read
 from rules.sql.selects import query_of
@@ -27,6 +25,7 @@ from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
 from tests.support import shop as shop_data
 from tests.support.catalogs import catalog_of
+from tests.support.kept import forget
 
 
 @pytest.mark.parametrize("first", [1, 40])
@@ -173,7 +172,7 @@ def test_a_plan_is_the_same_whatever_was_planned_before(
     kept = [_encoded(request, policy, planner.catalog, kernel) for request in [*requests, *requests]]
     anew = []
     for request in requests:
-        _forget()
+        forget()
         anew.append(_encoded(request, policy, planner.catalog, None))
 
     assert kept == [*anew, *anew]
@@ -186,17 +185,3 @@ def _encoded(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel 
     except Refusal as refusal:
         made = refusal
     return PLANNED.encode(made)
-
-
-_OF_NUMBERS = ("rules.mechanisms.", "rules.release.", "rules.accounting.", "rules.local.")  # laws, which take long
-
-
-def _forget() -> None:
-    """Forget all that modules of the rules keep."""
-    for kept in (lower._KEPT, table._KNOWN, grammar._SHAPES):
-        kept.clear()
-    for name, module in list(sys.modules.items()):
-        if name.startswith("rules.") and not name.startswith(_OF_NUMBERS):
-            for value in vars(module).values():
-                if isinstance(value, _lru_cache_wrapper):
-                    value.cache_clear()

@@ -21,9 +21,10 @@ from rules.kernel.bounded import Statement
 from rules.kernel.forms import Form
 from rules.kernel.keys import Listed
 from rules.kernel.measures import Measure, Sum
-from rules.values import clocks, value
+from rules.values import value
 from rules.values.domain import ANYTHING, ONE, Domain, Range, Values
 from rules.values.expression import Column
+from tests.support.kept import forgotten
 
 FORMS: tuple[Form | None, ...] = (None, "one row", "corrected", "candidates", "pairs")
 # Behind and ahead of all others, by quarters of an hour, with summers of other dates, and with none.
@@ -168,7 +169,7 @@ def lying(seed: int, rate: float) -> Iterator[Counter[str]]:
             wrapped("rules.aggregates.recipes.is_unit", lambda honest: lambda *a: liar.lies("unit") or honest(*a))
         )
         stack.enter_context(patch("rules.values.value.find_zone", liar.zone))
-        stack.enter_context(forgotten_clocks())
+        stack.enter_context(forgotten(texts=False))
         yield liar.told
 
 
@@ -179,15 +180,5 @@ def elsewhere(zone: str) -> Iterator[None]:
     def find_zone(name: str) -> ZoneInfo | None:
         return ZoneInfo(name if name == "UTC" else zone)
 
-    with patch("rules.values.value.find_zone", find_zone), forgotten_clocks():
+    with patch("rules.values.value.find_zone", find_zone), forgotten(texts=False):
         yield
-
-
-@contextmanager
-def forgotten_clocks() -> Iterator[None]:
-    """What is remembered of clocks neither comes in nor goes out."""
-    clocks._stretches.cache_clear()
-    try:
-        yield
-    finally:
-        clocks._stretches.cache_clear()
