@@ -30,7 +30,7 @@ from rules.algebra.same_unit import CROSS_UNIT_HINT, check_linked, equalities, t
 from rules.frozen import replace
 from rules.refusal import NotAllowed, NotSupported
 from rules.values.domain import ANYTHING, TRUTHS, Domain
-from rules.values.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in
+from rules.values.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in, is_collated
 from rules.values.types import BOOLEAN, find_common, have_one_equality
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
@@ -85,7 +85,10 @@ def projected(
     computed = tuple((number, refined(expression, source)) for number, expression in computed)
     bounds = declared or {}
     columns = tuple(
-        Column(number, expression.type, expression.domain, bounds.get(number, ANYTHING), expression.nullable)
+        Column(
+            *(number, expression.type, expression.domain, bounds.get(number, ANYTHING), expression.nullable),
+            collated=is_collated(expression),
+        )
         for number, expression in computed
     )
     determined = {number for number, expression in computed if facts.unit and ids_in(expression) <= facts.determined}

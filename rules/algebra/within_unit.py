@@ -8,7 +8,7 @@ from rules.algebra.outer_public_rows import check_whole
 from rules.algebra.unit_facts import tells_unit
 from rules.frozen import frozen, replace
 from rules.refusal import NotSupported
-from rules.values.expression import Column, Expression, ids_in
+from rules.values.expression import Column, Expression, ids_in, is_collated
 
 _TEXTS = ("text", "character")  # with a collation of their own, without which they are read
 
@@ -58,7 +58,8 @@ def _key_column(number: int, expression: Expression) -> Column:
         raise NotSupported(message, hint="Group by a text value in it, such as (document ->> 'key').")
     if isinstance(expression, Column):
         return replace(expression, id=number)
-    return Column(number, expression.type, expression.domain, nullable=expression.nullable)
+    collated = is_collated(expression)
+    return Column(number, expression.type, expression.domain, nullable=expression.nullable, collated=collated)
 
 
 def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:

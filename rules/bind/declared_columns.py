@@ -31,6 +31,7 @@ def column_of(column: real.Column, table: Table, rules: TableRules, number: int)
         name=column.name,
         filled=declared is not None and (not declared.nullable or declared.randomized is not None),
         other=declared is not None and declared.other,
+        collated=column.collation is not None and kind.kind == "text",
     )
 
 

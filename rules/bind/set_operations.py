@@ -117,7 +117,8 @@ def _column(
     (one, left), (two, right) = made
     image = domain.union(left.domain, right.domain)
     declared = domain.union(left.declared, right.declared)
-    column = Column(fresh(), common, image, declared, nullable=left.nullable or right.nullable, name=name)
+    nullable, collated = left.nullable or right.nullable, left.collated or right.collated
+    column = Column(fresh(), common, image, declared, nullable=nullable, name=name, collated=collated)
     return (one, two), (left.id, right.id), column
 
 

@@ -12,6 +12,7 @@ from rules.algebra.nodes import Aggregate, Facts
 from rules.algebra.within_unit import one_of_equals
 from rules.bind.expression import Binding
 from rules.functions.casts import cast_to, real
+from rules.functions.collation import check_collation
 from rules.functions.function import EvalContext
 from rules.functions.guard import as_passed, as_value, few_digits, finite
 from rules.refusal import NotAllowed, NotSupported, pointing_at
@@ -79,6 +80,7 @@ def _place(call: s.Call, number: int, binding: Binding) -> tuple[int, Aggregate,
     value = as_passed(binding.bind(item.expression), setting)
     if value.type.kind in ("boolean", "other", "unknown", "interval"):
         raise NotSupported(f"{call.name} of {value.type.sql} is not supported over protected rows")
+    check_collation(call.name, value)
     declared: Domain = ANYTHING
     if call.name == "percentile_cont":
         declared = domain.range_of(value.domain)
@@ -155,6 +157,7 @@ def _rendered(
     if call.name in _TRUTHS:
         return f"{_TRUTHS[call.name]}({{0}})", (binding.condition(call.arguments[0]),), domain.TRUTHS, ANYTHING
     if call.name in ("min", "max"):
+        check_collation(call.name, *arguments)
         return _extreme(call.name, as_passed(arguments[0], binding.setting))
     number = _number(call.name, as_value(arguments[0], binding.setting))
     if call.name in _SPREADS:

@@ -20,6 +20,7 @@ from rules.bind.unit_aggregates import KNOWN, unit_aggregate
 from rules.frozen import frozen, replace
 from rules.functions.casts import real
 from rules.functions.coerce import typed
+from rules.functions.collation import check_collation
 from rules.functions.comparison import compare
 from rules.functions.conditional import alike
 from rules.functions.guard import within, year_limits
@@ -27,7 +28,7 @@ from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values import domain
 from rules.values.domain import ANYTHING, Domain, Range
-from rules.values.expression import Apply, Column, Constant, Expression, ids_in
+from rules.values.expression import Apply, Column, Constant, Expression, ids_in, is_collated
 from rules.values.types import FLOAT8, INT4, INT8, INTERVAL, NUMERIC, Type
 from rules.values.value import DAY, Span, decimal_text
 
@@ -135,6 +136,7 @@ def _checked(
         Order(binding.bind(order_item.expression), order_item.descending, order_item.nulls_first)
         for order_item in written
     )
+    check_collation("ORDER BY", *(key.expression for key in order))
     return Window(
         tuple(_sortable(expression) for expression in partition if ids_in(expression)),
         tuple(key for key in order if ids_in(_sortable(key.expression))),
@@ -205,7 +207,8 @@ def _neighbour(call: s.Call, number: int, place: _Place) -> Computed:
     if common.base == "float4":
         held = tuple(map(real, held))
     image = domain.union(held[0].domain, held[1].domain)
-    column = Column(number, common, image, nullable=held[0].nullable or held[1].nullable, name=call.name)
+    nullable, collated = held[0].nullable or held[1].nullable, any(map(is_collated, held))
+    column = Column(number, common, image, nullable=nullable, name=call.name, collated=collated)
     same = common.plain().sql  # before PostgreSQL 14 there is no lag of two types
     sql = f"{call.name}(({{0}})::{same}, {steps}, ({{1}})::{same}){{over}}"
     return Computed(WindowCall(Aggregate(sql, held)), column)
@@ -214,14 +217,8 @@ def _neighbour(call: s.Call, number: int, place: _Place) -> Computed:
 def _taken(call: s.Call, number: int, argument: Expression) -> Column:
     """A column of values that another row has, or NULL where there is no such row."""
     declared: Domain = argument.declared if isinstance(argument, Column) else ANYTHING
-    return Column(
-        number,
-        argument.type.passed(is_cast=isinstance(call.arguments[0], s.Cast)),
-        argument.domain,
-        declared,
-        nullable=True,
-        name=call.name,
-    )
+    kind, collated = argument.type.passed(is_cast=isinstance(call.arguments[0], s.Cast)), is_collated(argument)
+    return Column(number, kind, argument.domain, declared, nullable=True, name=call.name, collated=collated)
 
 
 def _pick(function: s.Call, number: int, place: _Place) -> Computed:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
+from rules.functions.collation import check_collation
 from rules.functions.function import EvalContext, Operands, check_unicode
 from rules.functions.guard import as_double, as_value, is_infinite, padded, short
 from rules.refusal import NotSupported
@@ -44,6 +45,8 @@ def compare(name: str, left: Operand, right: Operand, setting: EvalContext) -> E
     _check_comparable(common)
     first, second = _as_float(first, second), _as_float(second, first)
     first, second = _typed_like(first, second, setting), _typed_like(second, first, setting)
+    if name not in ("=", "<>"):
+        check_collation(name, first, second)
     return condition(name, f"({{0}} {name} {{1}})", first, second)
 
 
@@ -169,6 +172,7 @@ def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) ->
     insensitive = _LIKES[name].endswith("ILIKE")
     if insensitive:
         check_unicode("ILIKE", setting)
+        check_collation("ILIKE", argument)
     seen = short(as_value(argument, setting)) if insensitive else argument
     return condition(name, f"({{0}} {_LIKES[name]} {{1}})", seen, Constant(TEXT, text, text))
 

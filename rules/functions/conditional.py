@@ -4,6 +4,7 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import is_open, typed, unified
+from rules.functions.collation import check_collation
 from rules.functions.comparison import are_padded, as_padded, boolean, compare, without_padding
 from rules.functions.function import EvalContext, Operands, function, function_of_name
 from rules.functions.guard import as_double, as_passed
@@ -107,6 +108,7 @@ def nullif(operands: Operands, setting: EvalContext) -> Expression:
 def extreme(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """greatest(…) or least(…), which leave NULLs out: a clamp by the analyst narrows what a sum can be."""
     arguments, common = alike(operands, setting, name.upper())
+    check_collation(name, *arguments)
     nullable = all(argument.nullable for argument in arguments)
     image, held = _extreme_image(name, arguments), _extreme_sure(name, arguments)
     return Apply(name, f"{name}({_holes(arguments)})", arguments, common, image, nullable, held, strict=False)

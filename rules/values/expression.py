@@ -31,6 +31,7 @@ class Column:
     name: str = ""  # for messages
     filled: bool = False  # what the rules say: never NULL. Enforced where it makes groups, never believed
     other: bool = False  # what the rules say: values that are not as declared make a group too
+    collated: bool = False  # in the table by a collation of its own, and read by that of the database
 
     @property
     def sure(self) -> Sure:
@@ -155,6 +156,11 @@ def columns_in(expression: Expression) -> Iterator[Column]:
                 yield column
             case Apply(arguments=arguments):
                 waiting.extend(reversed(arguments))
+
+
+def is_collated(expression: Expression) -> bool:
+    """Return whether it is a text of columns that have a collation of their own."""
+    return expression.type.kind == "text" and any(column.collated for column in columns_in(expression))
 
 
 def has_column(expression: Expression) -> bool:

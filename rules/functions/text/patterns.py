@@ -4,6 +4,7 @@ import re
 from fractions import Fraction
 
 from rules.functions.coerce import typed
+from rules.functions.collation import check_collation
 from rules.functions.function import EvalContext, Operands, function
 from rules.functions.guard import padded
 from rules.functions.text.regex import PatternShape, shape_of
@@ -25,9 +26,10 @@ def matches(name: str, operand: Operand, pattern: Operand, setting: EvalContext)
 
 
 def _matches(operator: str, operand: Operand, pattern: Operand, setting: EvalContext) -> Expression:
-    constant = _pattern(pattern, setting)
+    constant, seen = _pattern(pattern, setting), text(operand, setting)
     shape_of(_plain(constant))
-    return condition("~", f"({{0}} {operator} {{1}})", text(operand, setting), constant)
+    _check_letters(seen, constant, ignores_case=operator == "~*")
+    return condition("~", f"({{0}} {operator} {{1}})", seen, constant)
 
 
 @function("regexp_like", arguments=(2, 3), examples="regexp_like(t, '(?:ab){2,3}') | regexp_like(t, 'b', 'i')")
@@ -50,7 +52,8 @@ def regexp_replace(operands: Operands, setting: EvalContext) -> Expression:
     _check_groups(shape_of(_plain(pattern)))
     replacement = constant_text("regexp_replace", operands[2], setting)
     flags = _flags("regexp_replace", operands[3:], setting, known="gic")
-    arguments = (_seen(operands[0], setting), pattern, replacement, Constant(TEXT, flags, flags))
+    seen = _seen(operands[0], pattern, setting, flags)
+    arguments = (seen, pattern, replacement, Constant(TEXT, flags, flags))
     return Apply("regexp_replace", "regexp_replace({0}, {1}, {2}, {3})", arguments, TEXT, nullable=True)
 
 
@@ -72,7 +75,7 @@ def part(operands: Operands, setting: EvalContext) -> Expression:
     """substring(x FROM 'pattern'): what the group in brackets has matched, or else all of it."""
     pattern = _pattern(operands[1], setting)
     _check_groups(shape_of(_plain(pattern)))
-    arguments = (_seen(operands[0], setting), pattern)
+    arguments = (_seen(operands[0], pattern, setting), pattern)
     return Apply("substring", '"substring"({0}, {1})', arguments, TEXT, nullable=True, is_short=True)
 
 
@@ -131,7 +134,7 @@ def regexp_count(operands: Operands, setting: EvalContext) -> Expression:
     """regexp_count(x, pattern): how often it is found."""
     pattern = _pattern(operands[1], setting)
     _check_groups(shape_of(_plain(pattern)))
-    argument = _seen(operands[0], setting)
+    argument = _seen(operands[0], pattern, setting)
     image = Range(Fraction(0), Fraction(_SEEN + 1), ONE)
     return Apply("regexp_count", "regexp_count({0}, {1})", (argument, pattern), INT4, image, argument.nullable)
 
@@ -184,8 +187,18 @@ def _check_groups(shape: PatternShape) -> None:
         raise NotSupported("several groups or a repeated group are not supported over protected rows", hint=hint)
 
 
-def _seen(operand: Operand, setting: EvalContext) -> Expression:
+def _check_letters(seen: Expression, pattern: Constant, *, ignores_case: bool) -> None:
+    """What is a letter, and which one is its capital, a collation says; all else in a pattern means itself."""
+    if ignores_case or _LETTERS.search(_plain(pattern)):
+        check_collation("this pattern", seen)
+
+
+_LETTERS = re.compile(r"\\[a-zA-Z]|\[:")
+
+
+def _seen(operand: Operand, pattern: Constant, setting: EvalContext, flags: str = "") -> Expression:
     argument = text(operand, setting)
+    _check_letters(argument, pattern, ignores_case="i" in flags)
     return Apply(
         "left", f'"left"({{0}}, {_SEEN})', (argument,), TEXT, argument.domain, argument.nullable, is_short=True
     )

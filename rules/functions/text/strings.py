@@ -7,6 +7,7 @@ from math import prod
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
+from rules.functions.collation import check_collation
 from rules.functions.function import EvalContext, Operands, check_unicode, function, function_of_name
 from rules.functions.guard import LONGEST_TEXT, as_value, padded, short
 from rules.refusal import NotSupported
@@ -65,6 +66,7 @@ def _cased(name: str, operands: Operands, setting: EvalContext, change: Callable
     """Change the case of listed texts in the C locale alone: to a Turkish one, I is no capital of i."""
     check_unicode(name, setting)
     argument = text(operands[0], setting)
+    check_collation(name, argument)
     is_listed = _image(argument, change) != ANYTHING
     sql = f'({name}({{0}} COLLATE "C") COLLATE "default")' if is_listed else f"{name}({{0}})"
     return text_of_first(name, sql, (argument,), change)
@@ -73,7 +75,9 @@ def _cased(name: str, operands: Operands, setting: EvalContext, change: Callable
 @function("initcap", arguments=1, examples="initcap(t)")
 def initcap(operands: Operands, setting: EvalContext) -> Expression:
     check_unicode("initcap", setting)
-    return text_of_first("initcap", "initcap({0})", (text(operands[0], setting),))
+    argument = text(operands[0], setting)
+    check_collation("initcap", argument)
+    return text_of_first("initcap", "initcap({0})", (argument,))
 
 
 @function_of_name(
