@@ -48,6 +48,7 @@ class Column:
     generated: Literal["", "s", "v"] = ""  # v: computed when it is read, which may fail
     collation: str | None = None  # qualified, when it is not the type's own
     deterministic: bool = True  # of its collation
+    by_database: bool = True  # its texts are ordered by the collation of the database, or it has no texts
     comment: str | None = None
     pending: bool = False  # of a unique index, with a NOT NULL that is NOT VALID
     checks: "tuple[Check, ...]" = ()  # of its domains, where its name is VALUE

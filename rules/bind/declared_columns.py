@@ -13,7 +13,7 @@ from rules.policy.model import Value as DeclaredValue
 from rules.values import domain
 from rules.values.domain import ANYTHING, TRUTHS, Domain, Range, Values
 from rules.values.expression import Column
-from rules.values.types import Type, integer_range, type_of
+from rules.values.types import Type, integer_range, is_collated, type_of
 from rules.values.value import DAY, days_of, microseconds_of
 
 
@@ -31,7 +31,7 @@ def column_of(column: real.Column, table: Table, rules: TableRules, number: int)
         name=column.name,
         filled=declared is not None and (not declared.nullable or declared.randomized is not None),
         other=declared is not None and declared.other,
-        collated=column.collation is not None and kind.kind == "text",
+        collated=is_collated(column) and not column.by_database,
     )
 
 

@@ -13,5 +13,5 @@ def check_collation(what: str, *expressions: Expression) -> None:
     for expression in expressions:
         if is_collated(expression):
             name = next(column.name for column in columns_in(expression) if column.collated) or "this column"
-            message = f'{what} depends on the collation, and "{name}" has one of its own, which is not applied here'
+            message = f'{what} depends on the collation, and "{name}" has another one than the database'
             raise NotSupported(message, hint="Use =, IN or LIKE, which are the same in every collation.", about=name)

@@ -155,7 +155,7 @@ SELECT c.oid, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod), a.att
        a.attnotnull AND c.relkind IN ('r', 'p') AND NOT {HAS_CHILDREN} AND NOT {unproved},
        pg_get_expr(d.adbin, d.adrelid), a.attidentity::text, a.attgenerated::text,
        CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(m.nspname) || '.' || quote_ident(l.collname) END,
-       coalesce(l.collisdeterministic, true), col_description(c.oid, a.attnum),
+       coalesce(l.collisdeterministic, true), coalesce(l.collprovider = 'd', true), col_description(c.oid, a.attnum),
        {unproved} AND EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indisunique
                               AND a.attnum = ANY (x.indkey))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
