@@ -66,6 +66,11 @@ class Unplannable(EngineError):
         super().__init__(cause=cause)
         self.words = words  # the server's own, where they depend on the schema alone; "" elsewhere
 
+    @property
+    def can_tell_of_rows(self) -> bool:
+        """Tell whether a value can be why: planning holds a LIKE against values of rows, which statistics have."""
+        return self.cause.sqlstate.startswith("22")
+
 
 class NotPermitted(EngineError):
     """The proxy's role has lost the right to read tables. Nothing was run."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from proxy import log
 from proxy.causes import Cause, cause_of, ledger_cause
-from proxy.engines.engine import EngineError, NotPermitted, SchemaChanged, StatementFailed
+from proxy.engines.engine import EngineError, NotPermitted, SchemaChanged, StatementFailed, Unplannable
 from proxy.execute.clock import Clock
 from proxy.execute.rulebook import StatementContext
 from proxy.log import warn
@@ -193,6 +193,8 @@ def _classify(reason: Exception) -> tuple[str, bool]:
     match reason:
         case StatementFailed(sqlstate=sqlstate):
             return sqlstate[:2], can_tell_of_rows(sqlstate)
+        case Unplannable(cause=cause):
+            return cause.sqlstate[:2], True
         case SchemaChanged() | NotPermitted():
             return "schema", False
         case EngineError():

@@ -19,6 +19,7 @@ from proxy.engines.engine import (
     SchemaChanged,
     Snapshot,
     TooCostly,
+    Unplannable,
     refusal_before_charge,
 )
 from proxy.execute import audit
@@ -154,6 +155,8 @@ class PrivateExecution:
                     with stage("database"):
                         drawn = await self._look(questions, draws, snapshot, context)
         except Exception as error:  # after the charge whatever it is
+            if receipt is None and isinstance(error, Unplannable) and error.can_tell_of_rows:
+                receipt = await self._charge(questions, context)  # statistics were looked at
             if receipt is not None:
                 raise await self.faults.note(receipt, context, error) from None
             if isinstance(error, TooCostly):
@@ -223,9 +226,8 @@ class PrivateExecution:
         ]
 
     def _draw_report(self, question: Question, context: StatementContext) -> int | None:
-        if not question.asks_report:
-            return None
-        return draw_report(question.block, self.noise, group_size=context.rulebook.policy.group_size)
+        size = context.rulebook.policy.group_size
+        return draw_report(question.block, self.noise, group_size=size) if question.asks_report else None
 
     def _draw_climbs(self, question: Question, context: StatementContext) -> Mapping[int, Sequence[int]]:
         size = context.rulebook.policy.group_size
@@ -250,8 +252,7 @@ class PrivateExecution:
     ) -> list[Answered]:
         """Run the inner statements, one after the other; when we are stopped, so is the database."""
         try:
-            pairs = zip(questions, drawn, strict=True)
-            return [await self._run(question, before, snapshot, context) for question, before in pairs]
+            return [await self._run(*pair, snapshot, context) for pair in zip(questions, drawn, strict=True)]
         except asyncio.CancelledError:
             await snapshot.cancel()
             raise
@@ -331,10 +332,9 @@ class PrivateExecution:
 
     async def _completed(self, question: Question, drawn: Noised, context: StatementContext) -> Answered:
         numbers = len(drawn.groups) * len(question.block.measures) * question.combined
-        group_size = context.rulebook.policy.group_size
-        return question, await self.beside.run(
-            context.analyst, numbers // 10, lambda: question.complete(drawn, group_size=group_size)
-        )
+        size = context.rulebook.policy.group_size
+        completed = partial(question.complete, drawn, group_size=size)
+        return question, await self.beside.run(context.analyst, numbers // 10, completed)
 
 
 def _without_relatives(question: Question) -> Question:

@@ -714,7 +714,7 @@ GRANT SELECT ON hostile TO noisegate_reader;
 async def test_constants_that_fail_in_planning_fail_alike_whatever_the_rows_and_their_statistics_are(
     engine: PostgresEngine, own_shop: RealDatabase
 ) -> None:
-    """The planner computes constants, and holds some against statistics. No refusal before a charge tells of either."""
+    """The planner computes constants, and holds some against statistics: what fails so is charged all the same."""
     with own_shop.connect() as connection:
         connection.execute(HOSTILE)
         for rows in (

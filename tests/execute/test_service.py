@@ -153,11 +153,7 @@ async def test_a_table_that_changes_meanwhile_is_told_as_a_change_of_the_schema_
     [
         ("SELECT 'Berlin', salary FROM public.staff", ": permission denied for table staff"),
         ("SELECT 'Berlin', 1 FROM public.nowhere", ': relation "public.nowhere" does not exist'),
-        (
-            "SELECT city, CASE WHEN id = -1 THEN 1 / 0 ELSE id END FROM public.customers",
-            "",
-        ),
-        ("SELECT 'Berlin', 'x'::int", ""),
+        ("SELECT city, missing FROM public.customers", ""),
         ("SELECT 'Berlin', FROM", ""),
     ],
 )
@@ -168,6 +164,17 @@ async def test_what_the_real_database_cannot_plan_is_refused_for_nothing(desk: D
     assert caught.value.message == f"the real database cannot run this statement{words}"
     assert (desk.engine.seen, await desk.spent(), await desk.ledger.stops()) == ([], (0, 0), ())
     await desk.ask(block_of(UNITS))
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT city, CASE WHEN id = -1 THEN 1 / 0 ELSE id END FROM public.customers", "SELECT 'Berlin', 'x'::int"]
+)
+async def test_what_fails_on_a_value_in_planning_is_paid_for_it_may_be_one_of_the_statistics(
+    desk: Desk, sql: str
+) -> None:
+    with pytest.raises(InnerFailure):
+        await desk.ask(block_of(IDS, sql=sql, canonical="broken"))
+    assert (desk.engine.seen, await desk.spent(), len(await desk.ledger.stops())) == ([], (1, 1), 1)
 
 
 @pytest.mark.parametrize("sql", [FAULTY, NO_NUMBER, MANY_ROWS])

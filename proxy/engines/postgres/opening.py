@@ -1,6 +1,8 @@
 """Begin a transaction over the real database: pinned, locked, its proofs checked and its statements planned.
 
-All of it comes before anything is charged, so whatever the server cannot run is refused for nothing.
+All of it comes before anything is charged, so whatever the server cannot run by its schema is refused for nothing.
+Planning looks at statistics too, which have values of rows: what fails on a value (`Unplannable.can_tell_of_rows`) is
+charged, and ends as a run that fails.
 """
 
 import asyncio

@@ -1,0 +1,51 @@
+"""Plans that a taken-over planner writes, through the product's kernel and a real database: what is told is paid."""
+
+from dataclasses import replace
+
+import pytest
+
+from rules.catalog import TableName
+from rules.kernel.bounded import Statement
+from rules.kernel.measures import Count
+from rules.kernel.script import Filter, Scan
+from rules.mechanisms.release_plan import Block, PublicGroups
+from rules.refusal import CannotRun, InnerFailure
+from rules.release.sensitivity import enforced
+from rules.values.expression import Apply, Column, Constant
+from rules.values.types import BOOLEAN, TEXT
+from tests.execute.desk import Desk
+from tests.execute.plans import UNITS, block_of
+
+CUSTOMERS = Scan(TableName("public", "customers"), ((1, "id"), (2, "name")))
+
+
+def hostile(desk: Desk, block: Block) -> Block:
+    """The block as it is run: with the numbers of the product's kernel."""
+    return enforced(block, desk.service.rulebook.kernel, desk.policy.group_size)
+
+
+def counted(pattern: str) -> Block:
+    """How many customers have a name like this."""
+    like = Apply("", "{0} ~~ {1}", (Column(2, TEXT), Constant(TEXT, pattern)), BOOLEAN)
+    block = block_of(UNITS, groups=PublicGroups(((),), ((),)), canonical=f"names like {pattern}")
+    return replace(block, statement=Statement(Filter(CUSTOMERS, like), (), (Count(),), 1), keys=())
+
+
+async def test_planning_that_fails_on_values_of_rows_is_paid_and_stops_as_a_run_does(desk: Desk) -> None:
+    """LIKE fails on a pattern's last backslash as soon as a text matches what stands before it.
+
+    Planning holds the pattern against texts of rows, which statistics have.
+    """
+    await desk.ask(hostile(desk, counted("Nobody%\\")))
+    spent = await desk.spent()
+
+    with pytest.raises(InnerFailure):
+        await desk.ask(hostile(desk, counted("Customer 1%\\")))
+    assert await desk.spent() == (spent[0] + 1, spent[1] + 1)
+    assert [stop.analyst for stop in await desk.ledger.stops()] == ["ada"]
+
+
+async def test_a_statement_that_cannot_be_planned_by_its_schema_is_refused_for_nothing(desk: Desk) -> None:
+    with pytest.raises(CannotRun):
+        await desk.ask(block_of(UNITS, sql="SELECT salary FROM public.staff", canonical="broken"))
+    assert (await desk.spent(), await desk.ledger.stops()) == ((0, 0), ())
