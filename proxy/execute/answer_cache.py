@@ -74,7 +74,7 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
         query = ReleaseQuery(question.key, top_key(block.top), block.top.epsilon, None, question.charges)
         (servable,) = await _find_with(question, [query], ledger, context, now)
         top = next(iter(one_of(servable, block.top.epsilon)), None)
-        if top is None:
+        if top is None or len(top.release.groups) != block.top.count:  # the noise of the numbers is for so many groups
             return question
         question, groups = replace(question, known_top=top), top.release.groups
     of_block = partial(find_readings, block, ledger=ledger, context=context, now=now, may_be_cut=question.may_be_cut)

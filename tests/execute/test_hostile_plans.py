@@ -1,22 +1,27 @@
 """Plans that a taken-over planner writes, through the product's kernel and a real database: what is told is paid."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
+from proxy.execute.released_cells import measure_key
 from rules.catalog import TableName
 from rules.kernel.bounded import Statement
-from rules.kernel.measures import Count
+from rules.kernel.keys import Listed
+from rules.kernel.measures import Count, Units
 from rules.kernel.script import Filter, Scan
-from rules.mechanisms.release_plan import Block, PublicGroups
+from rules.mechanisms.release_plan import Block, Measure, PublicGroups, Top
 from rules.refusal import CannotRun, InnerFailure
 from rules.release.sensitivity import enforced
 from rules.values.expression import Apply, Column, Constant
-from rules.values.types import BOOLEAN, TEXT
+from rules.values.types import BOOLEAN, INT4, TEXT
 from tests.execute.desk import Desk
 from tests.execute.plans import UNITS, block_of
 
 CUSTOMERS = Scan(TableName("public", "customers"), ((1, "id"), (2, "name")))
+ITEMS = Scan(TableName("public", "order_items"), ((1, "order_id"), (2, "product_id")), 3)
+PRODUCTS = tuple((str(number),) for number in range(1, 31))
 
 
 def hostile(desk: Desk, block: Block) -> Block:
@@ -49,3 +54,33 @@ async def test_a_statement_that_cannot_be_planned_by_its_schema_is_refused_for_n
     with pytest.raises(CannotRun):
         await desk.ask(block_of(UNITS, sql="SELECT salary FROM public.staff", canonical="broken"))
     assert (await desk.spent(), await desk.ledger.stops()) == ((0, 0), ())
+
+
+def by_product(name: str, *, groups_per_unit: int | None, top: Top | None = None) -> Block:
+    """People by product, or the first of them."""
+    keys = (Listed((Column(2, INT4),), PRODUCTS),)
+    measure = Measure(name, 1, Decimal(1), at_most_one=True)
+    block = block_of(UNITS, canonical="people by product")
+    return replace(
+        block,
+        statement=Statement(ITEMS, keys, (Units(),), 120, groups_per_unit),
+        groups=PublicGroups(PRODUCTS, tuple((number,) for number in range(30))),
+        measures=(measure,),
+        tables=("customers", "orders", "order_items"),
+        top=top,
+    )
+
+
+async def test_a_release_of_many_groups_is_no_choice_of_few(desk: Desk) -> None:
+    """The numbers of chosen groups have noise for so many of them, so a longer list is not taken for the choice."""
+    top = hostile(desk, by_product("people", groups_per_unit=10, top=Top("people", 1, Decimal(1), 1, 30)))
+    assert top.top is not None and top.top.factor > 1
+    listed = by_product("top 1 of 30 by people", groups_per_unit=1)
+    listed = hostile(desk, listed)
+    assert measure_key(listed.measures[0]) == (
+        f"top 1 of 30 by people within {top.top.sensitivity} of {top.top.factor} parts"
+    )
+
+    await desk.ask(listed)
+    answer = await desk.ask(top)
+    assert len(answer.columns[0]) == 1
