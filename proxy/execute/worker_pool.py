@@ -13,6 +13,7 @@ from proxy.log import event, warn
 from proxy.metrics import WORKERS_ENDED
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed, TooDeep
+from proxy.process_isolation import bare_environment
 from proxy.recent_values import RecentValues
 from rules.catalog import Catalog
 from rules.planner.plan import NeedsInner, Plan, Request
@@ -45,6 +46,7 @@ class Worker:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # a Ctrl-C is the proxy's to handle
+            env=bare_environment("PYTHON", "VIRTUAL_ENV"),  # ours has passwords of the real database and the ledger
             limit=2**26,
         )
         return cls(process)

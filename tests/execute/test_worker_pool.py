@@ -200,3 +200,15 @@ async def test_who_asks_for_much_keeps_nobody_else_waiting(pool: PlannerPool) ->
 
     assert sum(task.done() for task in flood) < 5
     await asyncio.gather(*flood)
+
+
+async def test_workers_know_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that takes one over would find the way into the real database there."""
+    monkeypatch.setenv("NOISEGATE_DATABASE", "postgresql://reader:secret@real/shop")
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    pool = await PlannerPool.start(size=1)
+    try:
+        (process,) = pool.processes
+        assert b"secret" not in Path(f"/proc/{process}/environ").read_bytes()
+    finally:
+        await pool.close()
