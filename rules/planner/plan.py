@@ -84,8 +84,6 @@ class PublicQuery:
 
     sql: str
     tables: tuple[TableName, ...]
-    functions: tuple[str, ...] = ()  # of pg_catalog, that it names
-    operators: tuple[str, ...] = ()
     date_order: str = "MDY"  # in which it writes dates
 
 

@@ -22,7 +22,7 @@ NO_READER: Final = (
     "Ask your DBA to raise --max-public-rows, or to name a login in public_reader of the rules, by which such "
     "tables are read."
 )
-_ORDERS: Final = ("MDY", "DMY", "YMD")
+DATE_ORDERS: Final = ("MDY", "DMY", "YMD")
 _KINDS: Final = ("table", "partitioned", "partition")
 _ALIASES: Final = {
     "boolean": "bool",
@@ -114,7 +114,7 @@ def _printed(tree: Node, request: Request, tables: Tables) -> PublicQuery:
         _constant(value, written) for value, written in zip(request.parameters, request.parameter_types, strict=True)
     ]
     made = print_public(tree, find_table, find_enum, constants)
-    return PublicQuery(made.sql, made.tables, made.functions, made.operators, order if order in _ORDERS else "MDY")
+    return PublicQuery(made.sql, made.tables, order if order in DATE_ORDERS else "MDY")
 
 
 def _constant(value: str | None, written: str) -> str:

@@ -7,6 +7,8 @@ import psycopg
 import pytest
 
 from rules.catalog import TableName
+from rules.planner.check_public import check_public
+from rules.planner.plan import PublicQuery
 from rules.refusal import NotSupported
 from rules.sql.grammar import parse
 from rules.sql.public_sql.expressions import COLLATIONS, FUNCTIONS, OPERATORS, TYPES
@@ -124,6 +126,12 @@ def test_what_is_printed_has_the_same_rows_and_names(owner: psycopg.Connection, 
 
     assert [column.name for column in made.description or ()] == names
     assert Counter(map(str, made.fetchall())) == Counter(map(str, rows))
+
+
+@pytest.mark.parametrize("sql", AGREEING)
+def test_what_is_printed_is_let_through(sql: str) -> None:
+    made = printed(sql)
+    assert check_public(PublicQuery(made.sql, made.tables)).tables >= set(made.tables)
 
 
 @pytest.mark.parametrize("sql", REFUSED)

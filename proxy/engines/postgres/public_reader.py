@@ -2,6 +2,8 @@
 
 What it may read is asked in the very transaction in which a query runs, before it: whoever may read more runs nothing.
 So a query that reached further than its allow-list (`rules.sql.public_sql`) would find the door closed by PostgreSQL.
+Catalogs have no door: a planner that was taken over would count rows there, so every word is looked at before
+(`rules.planner.check_public`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,10 +27,13 @@ from proxy.engines.postgres.opening import cost_of
 from proxy.engines.postgres.proof_queries import FINGERPRINTS
 from proxy.engines.postgres.snapshots import PostgresEngine
 from rules.catalog import Catalog, Table, TableName
+from rules.planner.check_public import PublicNames, check_public
 from rules.planner.plan import PublicQuery
+from rules.refusal import Mismatch
 
 CHECK_SECONDS: Final = 10.0
 _FIRST_OF_USERS: Final = 16_384  # OIDs below were made by initdb
+_NO_NAMES: Final = PublicNames(frozenset(), frozenset(), frozenset(), frozenset())
 
 # Nothing but a plain login: no attribute that is above privileges, and a member of no role, by SET ROLE either.
 _PLAIN: Final = """
@@ -82,6 +87,10 @@ FROM (SELECT p.proname::text FROM pg_catalog.pg_proc p
       WHERE o.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace AND o.oid >= {first}
           AND o.oprname = ANY ({operators})) AS f (name)
 UNION ALL
+SELECT 'pg_catalog has a relation that is not PostgreSQL''s: ' || c.relname
+FROM pg_catalog.pg_class c
+WHERE c.relnamespace = 'pg_catalog'::pg_catalog.regnamespace AND c.oid >= {first} AND c.relname = ANY ({names})
+UNION ALL
 SELECT 'a cast between types of PostgreSQL runs a function that is not PostgreSQL''s'
 FROM pg_catalog.pg_cast t WHERE t.oid >= {first} AND t.castfunc >= {first}
     AND t.castsource < {first} AND t.casttarget < {first}
@@ -100,11 +109,14 @@ class PublicReader:
     ) -> tuple[tuple[str | None, ...], ...]:  # fmt: skip
         """Return the rows as texts, one more than MOST_PUBLIC_ROWS where there are more.
 
-        Raises an EngineError: TooPowerful before anything ran, SchemaChanged where a table is not what it was.
+        Raises an EngineError: TooPowerful before anything ran, SchemaChanged where a table is not what it was; and
+        Mismatch for a query that no planner of ours has written.
         """
-        read = [tables[name] for name in query.tables]
+        named, read = check_public(query), [tables[name] for name in query.tables]
+        if not named.tables & {name for name, _ in readable.columns} <= set(query.tables):
+            raise Mismatch("the plan reads a public table that it does not name")
         async with self._engine.snapshot(time_zone=time_zone, timeout_seconds=timeout_seconds) as snapshot:
-            excess = await snapshot.read_public(_excess(readable, query.functions, query.operators))
+            excess = await snapshot.read_public(_excess(readable, named))
             if reasons := _texts(excess, snapshot.codec):
                 raise TooPowerful([str(row[0]) for row in reasons])
             await snapshot.read_public(f"SET LOCAL DateStyle = 'ISO, {query.date_order}'")
@@ -153,17 +165,18 @@ def public_grants(readable: Readable, catalog: Catalog, role: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _excess(readable: Readable, functions: Collection[str] = (), operators: Collection[str] = ()) -> str:
+def _excess(readable: Readable, named: PublicNames = _NO_NAMES) -> str:
     known = [(name.schema, name.name, column) for name, columns in readable.columns for column in columns]
     listed = ", ".join(f"({', '.join(Literal(part).as_string() for part in each)})" for each in known)
     reads = _READS.format(known=listed or "SELECT NULL::text, NULL::text, NULL::text WHERE false")
-    code = _FOREIGN_CODE.format(first=_FIRST_OF_USERS, functions=_array(functions), operators=_array(operators))
+    arrays = {"functions": _array(named.functions), "operators": _array(named.operators), "names": _array(named.names)}
+    code = _FOREIGN_CODE.format(first=_FIRST_OF_USERS, **arrays)
     parts = " UNION ALL ".join((_PLAIN, reads, _OTHER_DOORS, code))
     return f"SELECT reason FROM ({parts}) AS e (reason) LIMIT 5"
 
 
 def _array(names: Collection[str]) -> str:
-    return f"ARRAY[{', '.join(Literal(name).as_string() for name in names)}]::pg_catalog.name[]"
+    return f"ARRAY[{', '.join(Literal(name).as_string() for name in sorted(names))}]::pg_catalog.name[]"
 
 
 def _limited(sql: str, width: int) -> str:

@@ -7,7 +7,6 @@ SQL, or makes much out of little (repeat, lpad, generate_series, array_agg): mem
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import Final
 
 from rules.refusal import NotSupported
@@ -105,12 +104,8 @@ def check_keys(name: str, body: Node, *known: str) -> Node:
     return body
 
 
-@dataclass
 class PublicExpressions(ABC):
     """Prints the expressions of one query; the queries inside them are handed to the subclass."""
-
-    functions: set[str] = field(default_factory=set)  # that were printed
-    operators: set[str] = field(default_factory=set)
 
     @abstractmethod
     def query(self, body: Node) -> str: ...
@@ -226,7 +221,6 @@ class PublicExpressions(ABC):
             *("funcname", "args", "agg_order", "agg_filter", "over", "agg_within_group", "agg_star", "agg_distinct"),
             "funcformat",
         )  # fmt: skip
-        self.functions.add(names[-1])
         inside = "*" if body.get("agg_star") else self.comma(body, "args")
         distinct = "DISTINCT " if body.get("agg_distinct") else ""
         order = f" ORDER BY {self.order(items(body, 'agg_order'))}" if items(body, "agg_order") else ""
@@ -272,7 +266,6 @@ class PublicExpressions(ABC):
         names = strings(node)
         if names[:-1] not in ((), ("pg_catalog",)) or names[-1] not in OPERATORS:
             raise unknown(f"operator {'.'.join(names)}")
-        self.operators.add(names[-1])
         return f"OPERATOR(pg_catalog.{names[-1]})"
 
     def _operation(self, body: Node) -> str:

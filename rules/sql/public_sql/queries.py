@@ -34,12 +34,10 @@ class ReadableTable:
 
 @frozen
 class Printed:
-    """A query for the real database, and whose names it relies on."""
+    """A query for the real database, and the tables that it reads."""
 
     sql: str
     tables: tuple[TableName, ...]
-    functions: tuple[str, ...]
-    operators: tuple[str, ...]
 
 
 FindTable = Callable[[str | None, str], ReadableTable]
@@ -53,9 +51,7 @@ def print_public(query: Node, find_table: FindTable, find_enum: FindEnum, parame
         raise unknown("this statement")
     printer = _Printer(find_table=find_table, find_enum=find_enum, parameters=parameters)
     sql = printer.query(body)
-    return Printed(
-        sql, tuple(sorted(printer.tables)), tuple(sorted(printer.functions)), tuple(sorted(printer.operators))
-    )
+    return Printed(sql, tuple(sorted(printer.tables)))
 
 
 def table_rows(table: ReadableTable) -> str:
