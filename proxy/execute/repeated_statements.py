@@ -24,8 +24,10 @@ from proxy.recent_values import RecentValues
 from rules.accounting.budgets import Budgets, period_of, span_of
 from rules.accounting.store import LedgerStore, Promise
 from rules.catalog import Catalog
+from rules.mechanisms.release_plan import PrivateGroups
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.policy.model import Policy
+from rules.refusal import Mismatch
 from rules.release.sensitivity import enforced
 from rules.sql.session_settings import Within
 from rules.sql.statement import Reading
@@ -60,7 +62,8 @@ class Plans:
         with stage("plan"):
             plan, size = await self._planner.plan(request, analyst)
         if isinstance(plan, Plan):
-            plan = _enforced(replace(plan, time_zone=request.time_zone, generation=rulebook.generation), rulebook)
+            plan = replace(plan, time_zone=request.time_zone, generation=rulebook.generation)
+            plan = _enforced(plan, request, rulebook)
         if not plan.depends_on_time:
             self._kept.keep((rulebook.generation, request), plan, size)
         return plan
@@ -70,10 +73,17 @@ class Plans:
         return self._kept.find((rulebook.generation, request))
 
 
-def _enforced(plan: Plan, rulebook: Rulebook) -> Plan:
-    """Put the numbers of the statements that are run here into a plan, whatever the planner said of them."""
+def _enforced(plan: Plan, request: Request, rulebook: Rulebook) -> Plan:
+    """Put the numbers of the statements that are run here into a plan, whatever the planner said of them.
+
+    Nor does it spend more than was asked for: the next one that a worker plans for may be somebody else.
+    """
     kernel, size = rulebook.kernel, rulebook.policy.group_size
     blocks, foreseen = (tuple(enforced(block, kernel, size) for block in part) for part in (plan.blocks, plan.foreseen))
+    found = (block.groups for block in blocks if isinstance(block.groups, PrivateGroups))
+    epsilon, delta = sum(block.epsilon for block in blocks), sum(groups.delta for groups in found)
+    if epsilon > request.epsilon or delta > request.delta:
+        raise Mismatch("the plan spends more than the statement may")
     return replace(plan, blocks=blocks, foreseen=foreseen)
 
 

@@ -6,18 +6,21 @@ from decimal import Decimal
 import pytest
 
 from proxy.execute.released_cells import measure_key
+from proxy.execute.repeated_statements import Plans
 from rules.catalog import TableName
 from rules.kernel.bounded import Statement
 from rules.kernel.keys import Listed
 from rules.kernel.measures import Count, Units
 from rules.kernel.script import Filter, Scan
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups, Top
-from rules.refusal import CannotRun, InnerFailure
+from rules.planner.plan import Request
+from rules.refusal import CannotRun, InnerFailure, Mismatch
 from rules.release.sensitivity import enforced
 from rules.values.expression import Apply, Column, Constant
 from rules.values.types import BOOLEAN, INT4, TEXT
 from tests.execute.desk import Desk
-from tests.execute.plans import UNITS, block_of
+from tests.execute.plans import FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
+from tests.planner.planned import whole
 
 CUSTOMERS = Scan(TableName("public", "customers"), ((1, "id"), (2, "name")))
 ITEMS = Scan(TableName("public", "order_items"), ((1, "order_id"), (2, "product_id")), 3)
@@ -84,3 +87,18 @@ async def test_a_release_of_many_groups_is_no_choice_of_few(desk: Desk) -> None:
     await desk.ask(listed)
     answer = await desk.ask(top)
     assert len(answer.columns[0]) == 1
+
+
+async def test_a_plan_spends_no_more_than_its_statement_may(desk: Desk) -> None:
+    """Or a worker that one analyst's text has taken over would spend what others have."""
+    found = block_of(UNITS, groups=FOUND)
+    plans = Plans(HandPlanner(plan_of(block_of(UNITS), block_of(IDS)), plan_of(found)))
+    request = Request("0", ("public",), epsilon=Decimal(2))
+    rulebook = desk.service.rulebook
+
+    assert len(whole(await plans.plan(request, "ada", rulebook)).blocks) == 2
+    with pytest.raises(Mismatch):
+        await plans.plan(replace(request, epsilon=Decimal("1.999")), "ada", rulebook)
+    with pytest.raises(Mismatch):
+        await plans.plan(replace(request, text="1"), "ada", rulebook)
+    assert await plans.plan(replace(request, text="1", delta=Decimal("1e-9")), "ada", rulebook)

@@ -737,7 +737,7 @@ async def test_plans_carry_the_session_s_time_zone_and_the_rules_generation(desk
         noise=desk.noise,
         clock=lambda: desk.now,
     )
-    plan = whole(await service.plan(Request("0", ("public",), time_zone="Europe/Lisbon"), "ada"))
+    plan = whole(await service.plan(Request("0", ("public",), epsilon=Decimal(1), time_zone="Europe/Lisbon"), "ada"))
 
     assert (plan.time_zone, plan.generation) == ("Europe/Lisbon", 7)
 
@@ -752,7 +752,7 @@ async def test_a_plan_is_made_once_for_the_same_request_and_rules_unless_it_stan
         noise=desk.noise,
         clock=lambda: desk.now,
     )
-    request = Request("0", ("public",), now="2026-11-21 12:00:00+00")
+    request = Request("0", ("public",), epsilon=Decimal(2), now="2026-11-21 12:00:00+00")
     plan = await service.plan(request, "ada")
 
     assert await service.plan(replace(request, now="2026-11-21 12:00:01+00"), "grace") is plan
