@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
-from proxy.execute.known_releases import Kept, find_bound, one_of, precision_asked, serving, serving_inner
+from proxy.execute.known_releases import Kept, find_bound, first_sights, one_of, precision_asked, serving, serving_inner
 from proxy.execute.question import NO_GROUPS, Question, ladder_key, nothing_known, top_key
 from proxy.execute.released_cells import (
     NOTHING,
@@ -113,7 +113,7 @@ def _cheaper(own: Question, paid: Known) -> Question:
 
 def _price(question: Question) -> Decimal:
     """Add up what an analyst's account would be charged."""
-    unpaid = (kept.release.mechanism for kept in question.kept if not kept.paid)
+    unpaid = (kept.release.mechanism for kept in first_sights(question.kept))
     return sum((each.strength for each in (*unpaid, *question.mechanisms)), Decimal(0))
 
 

@@ -6,6 +6,7 @@ The words are ASCII, without quotes: `rules.planner.explain` puts them between i
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
+from proxy.execute.known_releases import first_sights
 from proxy.execute.notices import WHOSE
 from proxy.execute.question import Question
 from proxy.execute.rulebook import StatementContext
@@ -90,9 +91,8 @@ def _epsilon_left(standing: AccountState) -> Decimal:
 
 
 def _unpaid(questions: Sequence[Question]) -> list[KeptRelease]:
-    """Releases that this analyst has not paid for in this period, each once."""
-    unpaid = (release for question in questions for release in question.kept if not release.paid)
-    return list({release.id: release for release in unpaid}.values())
+    """Releases that this analyst has to pay for in this period, each once, and of a vector one."""
+    return first_sights(release for question in questions for release in question.kept)
 
 
 def _served_again(question: Question, released: Noised | None, context: StatementContext) -> str:

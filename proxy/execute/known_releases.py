@@ -164,6 +164,20 @@ def _worth_its_price(other: KeptRelease | None, epsilon: Decimal, asked: Decimal
     return other if other.release.mechanism.strength <= most else None
 
 
+def first_sights(kept_releases: Iterable[KeptRelease]) -> list[KeptRelease]:
+    """Those of these releases for which an account pays that has some of them: of one vector the first, if none is.
+
+    Whatever else of a vector it has is not known here; `proxy.ledger.sights` knows.
+    """
+    kept = {each.id: each for each in kept_releases}.values()
+    paid = {each.vector or (each.id,) for each in kept if each.paid}
+    first: dict[tuple[int, ...], KeptRelease] = {}
+    for each in kept:
+        if not each.paid:
+            first.setdefault(each.vector or (each.id,), each)
+    return [each for vector, each in first.items() if vector not in paid]
+
+
 def _by_groups(kept: Kept) -> Iterable[Kept]:
     """Releases over different groups are not combined. Of equally good lists the newest comes first."""
     lists: dict[tuple[Group, ...], list[KeptRelease]] = {}

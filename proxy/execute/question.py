@@ -295,8 +295,9 @@ class Question:
             yield Release(self.key, top_key(self.block.top), cost, drawn.groups, self.ranks)
 
     def _release(self, index: int, drawn: Noised) -> Release:
-        name, cost = measure_key(self.block.measures[index]), mechanism_of(self.block, index)
-        return Release(self.key, name, cost, drawn.groups, drawn.values[index])
+        measure, cost = self.block.measures[index], mechanism_of(self.block, index)
+        vector = measure.vector if isinstance(measure, Measure) else None
+        return Release(self.key, measure_key(measure), cost, drawn.groups, drawn.values[index], vector)
 
 
 def _numbers(cells: Sequence[CellReading]) -> Iterator[int]:

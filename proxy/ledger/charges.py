@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from proxy.ledger import sights as first_sights
 from proxy.ledger import stored_releases
 from proxy.ledger.connection import Connection
 from rules.accounting import chain
@@ -37,7 +38,7 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     granted = with_grants(connection, budgets, charge.analyst, period)
     account, role = account_of(charge.analyst), budgets.role_of(charge.analyst)
     of_role = None if role is None else account_of_role(role)
-    sights = stored_releases.unpaid(connection, charge.sights, (account, period), of_role)
+    sights = first_sights.unpaid(connection, charge.sights, (account, period), of_role)
     cost = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_own))
     shared = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first))
     payers = [(DATASET, shared), (account, cost)]
@@ -52,7 +53,7 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     number = append(connection, chain.charge_entry(charge, period, sights, role))
     write_totals(connection, {name: change.after for name, change in changes.items()})
     for name, releases in _shown_to(account, of_role, sights):
-        stored_releases.mark_paid(connection, (name, period), releases, number)
+        first_sights.mark_paid(connection, (name, period), releases, number)
     return Receipt(number, Totals().plus(cost), *balances(connection, charge.analyst, budgets, period))
 
 
@@ -93,10 +94,11 @@ def settle(
         () if age is None else stored_releases.find_alike(connection, release, accounts, age) for release in releases
     ]
     rows = stored_releases.new_rows(connection, charge, fields["time"], releases)
-    number = vouch(connection, charge, [(row[0], stored_releases.seal_of(row)) for row in rows])
+    seals = [(row[0], stored_releases.seal_of(row)) for row in rows]
+    number = vouch(connection, charge, seals, _vectors(releases, [row[0] for row in rows]))
     stored_releases.keep(connection, rows, number)
     for account in accounts:
-        stored_releases.mark_paid(connection, account, (row[0] for row in rows), number)
+        first_sights.mark_paid(connection, account, (row[0] for row in rows), number)
     return others
 
 
@@ -111,9 +113,20 @@ def accounts_of(connection: Connection, analyst: str, budgets: Budgets, now: dat
     return [(name, period) for name in names_of(analyst, budgets.role_of(analyst))]
 
 
-def vouch(connection: Connection, charge: int, releases: Sequence[tuple[int, str]]) -> int:
+def _vectors(releases: Sequence[Release], numbers: Sequence[int]) -> list[list[int]]:
+    """The numbers of releases that were drawn for one price, of several each."""
+    vectors: dict[tuple[str, int], list[int]] = {}
+    for release, number in zip(releases, numbers, strict=True):
+        if release.vector is not None:
+            vectors.setdefault((release.block, release.vector), []).append(number)
+    return [vector for vector in vectors.values() if len(vector) > 1]
+
+
+def vouch(
+    connection: Connection, charge: int, releases: Sequence[tuple[int, str]], vectors: Sequence[Sequence[int]] = ()
+) -> int:
     """Append that these releases, with their seals, were kept for a charge."""
-    return append(connection, chain.settle_entry(charge, _entry(connection, charge), releases))
+    return append(connection, chain.settle_entry(charge, _entry(connection, charge), releases, vectors))
 
 
 def fault(connection: Connection, charge: int, time: datetime, *, cause: str, stops: bool) -> None:

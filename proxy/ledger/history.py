@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Final
 
-from proxy.ledger import charges, stored_releases
+from proxy.ledger import charges, sights, stored_releases
 from proxy.ledger.connection import Connection
 from proxy.ledger.integrity import Anchor, find_closed, read_entry
 from rules.accounting import chain
@@ -208,4 +208,4 @@ def adopt(connection: Connection, place: str, identity: str, anchor: Anchor) -> 
     for account, totals in replayed.accounts.items():
         charges.write_totals(connection, {account: totals})
     for (name, period, release), entry in replayed.sights.items():
-        stored_releases.mark_paid(connection, (name, period), [release], entry)
+        sights.mark_paid(connection, (name, period), [release], entry)

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Self
 
-from proxy.ledger import charges, checkpoints, promises, requests, stored_releases
+from proxy.ledger import charges, checkpoints, promises, requests, sights, stored_releases
 from proxy.ledger.checkpoints import Checkpoints
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import GroupCommit, Home
@@ -212,7 +212,7 @@ class Ledger:
 
     async def payers(self, release: int, analysts: Sequence[str], budgets: Budgets) -> frozenset[str]:
         """Those of these analysts who have paid for a release, now or earlier, and whose roles have."""
-        accounts = await self._batches.run(lambda connection: stored_releases.payers(connection, release))
+        accounts = await self._batches.run(lambda connection: sights.payers(connection, release))
         roles = {name: budgets.role_of(name) for name in analysts}
         return frozenset(
             name

@@ -6,7 +6,7 @@ Each release, and each sight of one, names the entry of the chain that vouches f
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -15,7 +15,7 @@ from typing import Any, Final
 from proxy.ledger.connection import Connection
 from proxy.recent_values import RecentValues
 from rules.accounting import chain
-from rules.accounting.chain import Account, Sight
+from rules.accounting.chain import Account
 from rules.accounting.store import KeptRelease, LedgerError, Release, ReleaseQuery, ServableReleases
 
 _CLOSE = 1 - 1e-9  # a float may be a little below the decimal that it stands for
@@ -109,44 +109,6 @@ def keep(connection: Connection, rows: Iterable[Row], entry: int) -> None:
         )
 
 
-def mark_paid(connection: Connection, account: Account, releases: Iterable[int], entry: int) -> None:
-    """Note that an entry has put releases on an account."""
-    for release in releases:
-        connection.execute(
-            "INSERT INTO seen (account, period, release, entry) VALUES (?, ?, ?, ?)", (*account, release, entry)
-        )
-
-
-def unpaid(connection: Connection, releases: Iterable[int], account: Account, role: str | None = None) -> list[Sight]:
-    """The releases among these that are not on an account, or not on that of the role, with their full cost.
-
-    One that was made in an earlier period is not on the dataset's account of this one before somebody has seen it, nor
-    on that of a role before somebody of the role has. What was seen before an analyst came to the role is not on it.
-    """
-    sights, period = [], account[1]
-    for release in dict.fromkeys(releases):
-        is_own = not _is_on(connection, release, account)
-        is_new = role is not None and not _is_on(connection, release, (role, period))
-        if is_own or is_new:
-            mechanism = _one(connection, release, period).release.mechanism
-            is_first = not _is_shared(connection, release, period)
-            sights.append(Sight(release, mechanism, is_first=is_first, is_first_of_role=is_new, is_own=is_own))
-    return sights
-
-
-def payers(connection: Connection, release: int) -> frozenset[str]:
-    """Accounts that have paid for a release, in whichever period."""
-    rows = connection.execute(
-        "SELECT s.account, s.period, p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry WHERE s.release = ?",
-        (release,),
-    )
-    names = set()
-    for account, period, entry in rows:
-        _check_sight(entry, (account, period, release))
-        names.add(account)
-    return frozenset(names)
-
-
 def find(connection: Connection, wanted: ReleaseQuery, accounts: Accounts, age: Age) -> ServableReleases:
     """Find what is on all these accounts of a measure, and the cheapest other release that would do."""
     groups = None if wanted.groups is None else _digest(_text(wanted.groups))
@@ -183,7 +145,7 @@ def find_other_cells(
         f" AND NOT ({_is_on_all(accounts)}) AND NOT {age.is_lasting} ORDER BY r.id DESC LIMIT {_MOST}",
         (*families, chain.stamp(age.since), period, *itertools.chain.from_iterable(accounts), *age.lasting),
     )
-    kept_releases = [_one(connection, number, period) for (number,) in rows]
+    kept_releases = [one(connection, number, period) for (number,) in rows]
     return tuple(release for release in kept_releases if release.shared)
 
 
@@ -238,7 +200,7 @@ def _of_accounts(
 def _seen(accounts: Accounts, seen: Sequence[str | None], settled: str | None, row: Sequence[Any]) -> KeptRelease:
     """A release, for which the entries that put it on accounts are held against that."""
     for account, entry in zip(accounts, seen, strict=True):
-        _check_sight(entry, (*account, row[0]))
+        check_sight(entry, (*account, row[0]))
     return _read(row, settled, paid=True, shared=True)
 
 
@@ -259,11 +221,11 @@ def _other(connection: Connection, wanted: ReleaseQuery, alike: _Alike, accounts
     for number, charge, cost in rows:
         is_of_one = wanted.charges is None or charge in wanted.charges
         if is_of_one and chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
-            return _one(connection, number, accounts[0][1])
+            return one(connection, number, accounts[0][1])
     return None
 
 
-def _one(connection: Connection, number: int, period: str) -> KeptRelease:
+def one(connection: Connection, number: int, period: str) -> KeptRelease:
     """A release that is to be paid in a period."""
     stored = connection.execute(
         f"SELECT e.entry, {COLUMNS} FROM releases r LEFT JOIN entries e ON e.id = r.entry WHERE r.id = ?", (number,)
@@ -273,21 +235,21 @@ def _one(connection: Connection, number: int, period: str) -> KeptRelease:
             "the release is missing from the privacy ledger, so the statement is not answered", reason="release_missing"
         )
     settled, *row = stored
-    return _read(row, settled, paid=False, shared=_is_shared(connection, number, period))
+    return _read(row, settled, paid=False, shared=is_shared(connection, number, period))
 
 
-def _is_on(connection: Connection, release: int, account: Account) -> bool:
+def is_on(connection: Connection, release: int, account: Account) -> bool:
     row = connection.execute(
         "SELECT p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
         " WHERE s.account = ? AND s.period = ? AND s.release = ?",
         (*account, release),
     ).fetchone()
     if row is not None:
-        _check_sight(row[0], (*account, release))
+        check_sight(row[0], (*account, release))
     return row is not None
 
 
-def _is_shared(connection: Connection, release: int, period: str) -> bool:
+def is_shared(connection: Connection, release: int, period: str) -> bool:
     """Return whether somebody has paid for it in this period, and so has the dataset."""
     row = connection.execute(
         "SELECT s.account, p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
@@ -295,11 +257,11 @@ def _is_shared(connection: Connection, release: int, period: str) -> bool:
         (release, period),
     ).fetchone()
     if row is not None:
-        _check_sight(row[1], (row[0], period, release))
+        check_sight(row[1], (row[0], period, release))
     return row is not None
 
 
-def _check_sight(entry: str | None, sight: tuple[str, str, int]) -> None:
+def check_sight(entry: str | None, sight: tuple[str, str, int]) -> None:
     """An entry has to say that this release was paid for."""
     if entry is None or sight not in _sights_in(entry):
         raise LedgerError(
@@ -313,13 +275,21 @@ def _sights_in(entry: str) -> frozenset[tuple[str, str, int]]:
     return frozenset(chain.seen_by(json.loads(entry)))
 
 
+@lru_cache(maxsize=1024)
+def _vectors_in(entry: str) -> Mapping[int, tuple[int, ...]]:
+    """The releases that were drawn for one price, by each of them."""
+    vectors = json.loads(entry).get("vectors", ())
+    return {release: tuple(vector) for vector in vectors for release in vector}
+
+
 def _read(row: Sequence[Any], settled: str | None, *, paid: bool, shared: bool) -> KeptRelease:
     texts = (settled, *row)
     checked = _CHECKED.find(texts)
     if checked is None:
         checked = _checked(row, settled)
         _CHECKED.keep(texts, checked, _OBJECTS * sum(len(text) for text in texts if isinstance(text, str)))
-    return KeptRelease(row[0], *checked, paid, shared, charge=row[1])
+    vector = _vectors_in(settled).get(row[0], ()) if settled is not None else ()
+    return KeptRelease(row[0], *checked, paid, shared, charge=row[1], vector=vector)
 
 
 def _checked(row: Sequence[Any], settled: str | None) -> tuple[datetime, Release]:

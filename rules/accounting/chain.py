@@ -75,12 +75,17 @@ def charge_entry(charge: Charge, period: str, sights: Sequence[Sight], role: str
     )
 
 
-def settle_entry(charge: int, fields: Fields, releases: Sequence[tuple[int, str]]) -> str:
-    """The text of what was kept for a charge with these fields: releases by their numbers, with their seals."""
+def settle_entry(
+    charge: int, fields: Fields, releases: Sequence[tuple[int, str]], vectors: Sequence[Sequence[int]] = ()
+) -> str:
+    """The text of what was kept for a charge with these fields: releases by their numbers, with their seals.
+
+    With it stands which of them were drawn for one price.
+    """
     of_charge = {name: fields[name] for name in ("time", "period", "analyst", "role") if name in fields}
-    return canonical(
-        {"kind": "settle", "charge": charge, **of_charge, "releases": [list(release) for release in releases]}
-    )
+    kept: dict[str, object] = {"releases": [list(release) for release in releases]}
+    kept |= {"vectors": [list(vector) for vector in vectors]} if vectors else {}
+    return canonical({"kind": "settle", "charge": charge, **of_charge, **kept})
 
 
 def fault_entry(charge: int, analyst: str, time: datetime, *, cause: str, stops: bool) -> str:

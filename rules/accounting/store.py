@@ -111,6 +111,7 @@ class Release:
     mechanism: Mechanism
     groups: tuple[tuple[Text, ...], ...]
     values: tuple[int, ...]
+    vector: int | None = None  # those of a block and a charge with the same number were drawn for one price
 
 
 @frozen
@@ -135,6 +136,7 @@ class KeptRelease:
     shared: bool  # and on the dataset's: it was made in this period, or somebody has seen it again
     charge: int = 0  # the charge that it was drawn for
     is_lasting: bool = False  # it is of a cube, and on the analyst's account of this period or an earlier one
+    vector: tuple[int, ...] = ()  # all releases that were drawn for one price with it, itself among them
 
 
 @frozen
@@ -276,10 +278,7 @@ class LedgerStore(Protocol):
         """Keep the price of a question, named by a digest. A power cut may take it back."""
 
     async def find_promise(self, analyst: str, question: str, budgets: Budgets, now: datetime) -> Promise | None:
-        """Find the newest one for a question of this analyst, if it was made in this period and in this role.
-
-        It follows from a probe, which no other account has paid for.
-        """
+        """Find the newest one for a question, if it was made in this period and role: others did not pay the probe."""
 
     async def stops(self) -> Sequence[Stop]:
         """List who is stopped now, by name."""

@@ -385,6 +385,19 @@ async def test_what_others_paid_for_costs_the_analyst_once_and_the_dataset_nothi
     assert len(desk.engine.seen) == 1
 
 
+async def test_a_pivot_of_others_costs_what_it_cost_them(desk: Desk) -> None:
+    pivot = block_of(replace(UNITS, vector=0), replace(IDS, vector=0))
+    await desk.ask(pivot)
+    answer = await desk.ask(pivot, analyst="bob")
+    assert await desk.spent("bob") == (1, 1)
+
+    foreseen = replace(plan_of(), foreseen=(pivot,))
+    explained = await desk.service.answer(foreseen, analyst="eve", session="s", timeout_seconds=9)
+    assert any("cost epsilon=1 at first sight" in (text or "") for text in explained.columns[-1])
+    assert (await desk.ask(pivot, analyst="bob")).columns == answer.columns
+    assert await desk.spent("bob") == (1, 1)
+
+
 @pytest.mark.parametrize("noise_of_the_other", [100, -1000])  # it finds the same cities, or none
 async def test_a_price_does_not_tell_whether_lists_that_others_found_are_equal(
     desk: Desk, noise_of_the_other: int

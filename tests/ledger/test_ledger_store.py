@@ -497,6 +497,23 @@ async def test_a_review_shows_the_newest_charges_and_what_was_seen_of_others(led
     assert (await ledger.review("ada", BUDGETS, NOON, most_charges=0)).charges == ()
 
 
+async def test_releases_that_were_drawn_for_one_price_cost_it_once_at_first_sight(ledger: LedgerStore) -> None:
+    paid = await ledger.charge(charge_of("ada", "0.4"), BUDGETS)
+    pivot = [replace(release_of("0.4", measure=name), vector=0) for name in ("open", "sent")]
+    await ledger.settle(paid.charge, pivot)
+    found = [await find(ledger, measure=name, analyst="bob") for name in ("open", "sent")]
+    opened, sent = (kept.id for kept in found if kept is not None)
+
+    assert (await ledger.charge(charge_of("bob", sights=(opened,)), BUDGETS)).cost.epsilon == Decimal("0.4")
+    assert (await ledger.charge(charge_of("bob", sights=(opened, sent)), BUDGETS)).cost.epsilon == 0
+    later = NOON + timedelta(days=15)
+    for name, sights in (("bob", (opened,)), ("ada", (sent, opened))):
+        seen = await ledger.charge(charge_of(name, sights=sights, time=later), BUDGETS)
+        assert (seen.cost.epsilon, seen.analyst.spent, seen.dataset.spent) == (Decimal("0.4"),) * 3
+    kept = await find(ledger, measure="sent", analyst="ada", now=later)
+    assert kept is not None and kept.paid and kept.vector == (opened, sent)
+
+
 ROLE = replace(
     BUDGETS,
     analysts={name: Limit(Decimal(1)) for name in ("ada", "bob", "eve")},
