@@ -5,13 +5,23 @@ is computed from what he has. So do those that a statement adds to the account, 
 is shown once is shown again until somebody buys more, or some of it is not fresh any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 
-from proxy.execute.known_releases import Kept, find_bound, first_sights, one_of, precision_asked, serving, serving_inner
+from proxy.execute.known_releases import (
+    DEARER,
+    Kept,
+    find_bound,
+    first_sights,
+    one_of,
+    precision_asked,
+    serving,
+    serving_inner,
+)
 from proxy.execute.question import NO_GROUPS, Question, ladder_key, nothing_known, top_key
 from proxy.execute.released_cells import (
     NOTHING,
@@ -96,13 +106,31 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
         groups = listed[block.groups.measure][0].release.groups
         question = replace(question, known=listed, groups=groups)
     unknown = [index for index in range(len(block.measures)) if index not in question.known]
-    known = {**question.known, **await find(unknown, question.charges)}
+    known = _with_whole_vectors(block, {**question.known, **await find(unknown, question.charges)})
     beside = {i: each for i, each in alike(cells).items() if not context.is_inner or known.get(i) == ()}
     served = replace(question, groups=groups, known=known, cells=beside, relatives=others.relatives)
     served = _from_one(served, cells)
     if not served.fresh or block.cells is None:
         return served
     return _cheaper(served, await of_block(groups, of_others=True, charges=question.charges))
+
+
+def _with_whole_vectors(block: Block, known: Mapping[int, Kept]) -> Mapping[int, Kept]:
+    """Leave out what others have paid for of a vector, where its one price is paid for another measure anyway.
+
+    Or where it would cost more than twice that price, having been drawn a measure at a time.
+    """
+    vectors: dict[int, list[int]] = {}
+    for index, measure in enumerate(block.measures):
+        if isinstance(measure, Measure) and measure.vector is not None:
+            vectors.setdefault(measure.vector, []).append(index)
+    again = set[int]()
+    for vector in vectors.values():
+        unpaid = {index: first_sights(known.get(index, ())) for index in vector}
+        price = sum((kept.release.mechanism.strength for kept in first_sights(chain(*unpaid.values()))), Decimal(0))
+        if not known.keys() >= set(vector) or price > DEARER * block.measures[vector[0]].epsilon:
+            again |= {index for index, kept in unpaid.items() if kept}
+    return {index: kept for index, kept in known.items() if index not in again}
 
 
 def _cheaper(own: Question, paid: Known) -> Question:

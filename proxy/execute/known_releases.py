@@ -22,7 +22,7 @@ from rules.release.least_squares import Agreed, Observation, agreed
 from rules.release.partitions import Partition, common_atoms
 
 Kept = tuple[KeptRelease, ...]
-_DEARER: Final = 2  # times what is asked for may be paid for an answer that others have paid for
+DEARER: Final = 2  # times what is asked for may be paid for an answer that others have paid for
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _worth_its_price(other: KeptRelease | None, epsilon: Decimal, asked: Decimal
     """
     if other is None:
         return None
-    most = _DEARER * (epsilon if asked is None else asked) if other.shared else epsilon
+    most = DEARER * (epsilon if asked is None else asked) if other.shared else epsilon
     return other if other.release.mechanism.strength <= most else None
 
 

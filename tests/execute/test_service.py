@@ -398,6 +398,24 @@ async def test_a_pivot_of_others_costs_what_it_cost_them(desk: Desk) -> None:
     assert await desk.spent("bob") == (1, 1)
 
 
+async def test_a_column_of_a_pivot_that_others_have_is_not_paid_beside_the_draw_of_the_others(desk: Desk) -> None:
+    await desk.ask(block_of(UNITS))
+    await desk.ask(block_of(replace(UNITS, vector=0), replace(IDS, vector=0)), analyst="bob")
+    assert await desk.spent("bob") == (1, 2)
+
+    await desk.ask(block_of(replace(UNITS, vector=0), replace(IDS, vector=0)), analyst="bob")
+    assert await desk.spent("bob") == (1, 2)
+
+
+async def test_a_pivot_whose_columns_others_have_one_by_one_costs_at_most_twice_what_is_asked_for(desk: Desk) -> None:
+    more = replace(UNITS, epsilon=Decimal("1.5")), IDS
+    for measure in more:
+        await desk.ask(block_of(measure))
+    await desk.ask(block_of(*(replace(measure, vector=0, epsilon=Decimal(1)) for measure in more)), analyst="bob")
+
+    assert await desk.spent("bob") == (1, Decimal("3.5"))
+
+
 @pytest.mark.parametrize("noise_of_the_other", [100, -1000])  # it finds the same cities, or none
 async def test_a_price_does_not_tell_whether_lists_that_others_found_are_equal(
     desk: Desk, noise_of_the_other: int
