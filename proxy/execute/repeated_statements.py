@@ -21,7 +21,7 @@ from proxy.execute.question import Question
 from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.metrics import stage
 from proxy.recent_values import RecentValues
-from rules.accounting.budgets import Budgets, period_of, span_of
+from rules.accounting.budgets import period_of, span_of
 from rules.accounting.store import LedgerStore, Promise
 from rules.catalog import Catalog
 from rules.mechanisms.release_plan import PrivateGroups
@@ -142,23 +142,31 @@ class FreeAnswers(Generic[AnswerParts]):
 
 
 class Promises:
-    """Promises for all analysts. They are in the ledger, which knows the period that is running."""
+    """Promises for all analysts. They are in the ledger, which knows the period that is running.
 
-    def __init__(self, ledger: LedgerStore, clock: Clock, budgets: Callable[[], Budgets]) -> None:
-        self._ledger, self._clock, self._budgets = ledger, clock, budgets
+    One is as good as the probe that it follows from: for numbers that mean the same by the rules in force, and fresh.
+    """
+
+    def __init__(self, ledger: LedgerStore, clock: Clock, rulebook: Callable[[], Rulebook]) -> None:
+        self._ledger, self._clock, self._rulebook = ledger, clock, rulebook
 
     async def find(self, analyst: str, plan: Plan, within: Within) -> Promise | None:
-        question = _question_of(plan, within)
-        return await self._ledger.find_promise(analyst, question, self._budgets(), self._clock())
+        rulebook, now = self._rulebook(), self._clock()
+        question = _question_of(plan, within, rulebook)
+        promise = await self._ledger.find_promise(analyst, question, rulebook.budgets, now)
+        is_fresh = promise is not None and promise.time is not None and promise.time >= now - rulebook.policy.fresh_for
+        return promise if is_fresh else None
 
     async def keep(self, analyst: str, plan: Plan, within: Within, promise: Promise) -> None:
-        question = _question_of(plan, within)
-        await self._ledger.keep_promise(analyst, question, promise, self._budgets(), self._clock())
+        rulebook = self._rulebook()
+        question = _question_of(plan, within, rulebook)
+        await self._ledger.keep_promise(analyst, question, promise, rulebook.budgets, self._clock())
 
 
-def _question_of(plan: Plan, within: Within) -> str:
+def _question_of(plan: Plan, within: Within, rulebook: Rulebook) -> str:
     """A digest that equal questions have, whatever ε they are planned with."""
     blocks = plan.blocks or plan.foreseen
+    meaning = [rulebook.meanings.of(block.tables) for block in blocks]
     cuts = [(block.canonical, str(block.level), tuple(part.name for part in block.measures)) for block in blocks]
     shown = [(result.block, result.formula) for result in plan.results]
-    return sha256(repr((within.text, cuts, shown)).encode()).hexdigest()
+    return sha256(repr((within.text, meaning, cuts, shown)).encode()).hexdigest()

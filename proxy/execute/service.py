@@ -93,7 +93,7 @@ class Service:
         self._again: FreeAnswers[Free] = FreeAnswers(ledger)
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
         self._plans, self._in_flight = Plans(planner), OneAtATime()
-        self._zones, self.promises = Zones(engine), Promises(ledger, clock, lambda: self._rulebook.budgets)
+        self._zones, self.promises = Zones(engine), Promises(ledger, clock, lambda: self._rulebook)
         self.synopses, self.cubes, self.public = SynopsisBook(), CubeBook(), PublicRows()
 
     @property

@@ -35,12 +35,16 @@ class Asked:
 
 
 def keep(connection: Connection, asked: Asked, promise: Promise, time: datetime) -> None:
-    """Append the promise for a question, unless it is there or the analyst has many of this day."""
+    """Append the promise for a question, unless it is there or the analyst has many of this day.
+
+    One that was made before is appended again: it is on numbers that are fresh now.
+    """
     (of_today,) = connection.execute(
         "SELECT count(*) FROM entries WHERE analyst = ? AND kind = 'promise' AND time > ?",
         (asked.analyst, chain.stamp(time - timedelta(days=1))),
     ).fetchone()
-    if of_today >= MOST_A_DAY or find(connection, asked) == promise:
+    known = find(connection, asked)
+    if of_today >= MOST_A_DAY or (known == promise and known.time == time):
         return
     about = {"kind": "promise", "time": chain.stamp(time), "analyst": asked.analyst, "question": asked.question}
     said = {"epsilon": str(promise.epsilon), "told": list(promise.notices), "accounts": asked.payers}
@@ -60,4 +64,4 @@ def _promise(fields: Fields, asked: Asked) -> Promise | None:
     """The promise of an entry; those of earlier versions name no accounts."""
     if fields.get("accounts") != asked.payers:
         return None
-    return Promise(Decimal(fields["epsilon"]), tuple(fields["told"]))
+    return Promise(Decimal(fields["epsilon"]), tuple(fields["told"]), datetime.fromisoformat(fields["time"]))

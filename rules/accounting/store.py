@@ -1,6 +1,7 @@
 """Say what a home of the ledger must do. `proxy.ledger` has the homes; one test suite holds for all of them."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import field
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Protocol
@@ -14,10 +15,7 @@ from rules.refusal import Unavailable
 
 
 class LedgerError(Unavailable):
-    """The ledger cannot be read or written, or is not the one that it should be: nothing is answered.
-
-    `reason` is a word for it in logs.
-    """
+    """The ledger cannot be used, or is not the one that it should be: nothing is answered. Logs have the reason."""
 
     def __init__(
         self, message: str, *, detail: str = "", hint: str = "", position: int | None = None, about: str = "",
@@ -33,6 +31,7 @@ class Promise:
 
     epsilon: Decimal
     notices: tuple[str, ...]
+    time: datetime | None = field(default=None, compare=False)  # when the ledger got it
 
 
 @frozen

@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from proxy.execute.meanings import Meanings
+from rules.accounting.store import Promise
 from rules.catalog import Catalog, Index, Table
+from rules.sql.session_settings import Within
 from tests.conftest import RealDatabase
 from tests.execute.desk import Desk
 from tests.execute.plans import UNITS, block_of, plan_of
@@ -81,3 +86,22 @@ async def test_what_was_paid_is_served_again_when_a_table_has_come_to_the_rules(
         again = await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
         assert (again.columns == answer.columns) == (price == 1)
         assert await desk.spent() == (price, price)
+
+
+async def test_a_promise_is_one_by_the_rules_that_it_was_made_by_and_as_long_as_answers_are_fresh(desk: Desk) -> None:
+    plan, within = plan_of(block_of(UNITS)), Within(Fraction(5, 100), is_relative=True, text="5%")
+    promises, promise = desk.service.promises, Promise(Decimal("0.3"), ("told",))
+    await promises.keep("ada", plan, within, promise)
+    assert await promises.find("ada", plan, within) == promise
+
+    for rules, kept in (
+        (RULES.replace("Graz]", "Graz, Wien]"), None),
+        (RULES.replace("epsilon: 1000", "epsilon: 99"), promise),
+    ):
+        await desk.service.load(shop_data.policy(rules=rules), desk.catalog)
+        assert await promises.find("ada", plan, within) == kept
+
+    desk.now += desk.policy.fresh_for + timedelta(seconds=1)
+    assert await promises.find("ada", plan, within) is None
+    await promises.keep("ada", plan, within, promise)
+    assert await promises.find("ada", plan, within) == promise
