@@ -280,4 +280,4 @@ def _newest(reading: CellReading) -> int:
 
 
 def _digest(rulebook: Rulebook, block: Block, text: str) -> str:
-    return hashlib.sha256(f"{rulebook.meanings.of(block.tables)}\n{text}".encode()).hexdigest()
+    return hashlib.sha256(f"{rulebook.meanings.of(block.tables, block.canonical)}\n{text}".encode()).hexdigest()

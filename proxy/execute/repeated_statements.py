@@ -166,7 +166,7 @@ class Promises:
 def _question_of(plan: Plan, within: Within, rulebook: Rulebook) -> str:
     """A digest that equal questions have, whatever ε they are planned with."""
     blocks = plan.blocks or plan.foreseen
-    meaning = [rulebook.meanings.of(block.tables) for block in blocks]
+    meaning = [rulebook.meanings.of(block.tables, block.canonical) for block in blocks]
     cuts = [(block.canonical, str(block.level), tuple(part.name for part in block.measures)) for block in blocks]
     shown = [(result.block, result.formula) for result in plan.results]
     return sha256(repr((within.text, meaning, cuts, shown)).encode()).hexdigest()

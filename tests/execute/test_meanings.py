@@ -10,7 +10,7 @@ import pytest
 
 from proxy.execute.meanings import Meanings
 from rules.accounting.store import Promise
-from rules.catalog import Catalog, Index, Table
+from rules.catalog import Catalog, Column, EnumType, Index, Table, TableName, TypeName
 from rules.sql.session_settings import Within
 from tests.conftest import RealDatabase
 from tests.execute.desk import Desk
@@ -34,7 +34,9 @@ def changed(catalog: Catalog, rules: str, change: Callable[[Table], Table] = lam
         shop_data.policy(rules=rules), replace(catalog, tables=tuple(change(table) for table in catalog.tables))
     )
     return {
-        name for name in ("customers", "orders", "order_items", "products") if before.of([name]) != after.of([name])
+        name
+        for name in ("customers", "orders", "order_items", "products")
+        if before.of([name], "") != after.of([name], "")
     }
 
 
@@ -73,6 +75,25 @@ def test_a_column_that_is_added_changes_its_table_and_an_index_nothing(catalog: 
         "orders",
         "order_items",
     }
+
+
+def test_a_type_means_something_for_the_tables_and_blocks_that_name_it(catalog: Catalog) -> None:
+    name, quoted = TableName("public", "hue"), TableName("public", 'h"ue')
+    (customers,) = (table for table in catalog.tables if str(table.name) == "customers")
+    hue = TypeName("public.hue[]", "array", schema="public", name="hue")
+    with_hue = replace(customers, columns=(*customers.columns, Column("hues", hue, 99)))
+    tables = (with_hue, *(table for table in catalog.tables if table != customers))
+
+    def meanings(*labels: str) -> Meanings:
+        made = (*catalog.enums, EnumType(name, labels), EnumType(quoted, labels))
+        return Meanings(shop_data.policy(), replace(catalog, tables=tables, enums=made))
+
+    before, after = meanings("red"), meanings("blue")
+    assert before.of(["products"], "count") == after.of(["products"], "count")
+    assert before.of(["customers"], "count") != after.of(["customers"], "count")
+    assert before.of(["customers"], "'red'::public.hue") == before.of(["customers"], "count")
+    for written in ("'red'::public.hue", """'red'::public."h""ue\""""):
+        assert before.of(["products"], written) != after.of(["products"], written)
 
 
 async def test_what_was_paid_is_served_again_when_a_table_has_come_to_the_rules(desk: Desk) -> None:
