@@ -1,7 +1,7 @@
 """What the ledger has charged is what was learned: added up by brute force, from the draws that each account has seen.
 
 Releases that were drawn for one price are private together for it, so who has seen some of them has learned as much as
-who has seen one. Of all others each counts. Histories are random: charges, sights, periods, roles, restarts.
+who has seen one. Of all others each counts. Histories are random: charges, sights, periods, roles, closings, restarts.
 """
 
 import asyncio
@@ -51,16 +51,20 @@ class World:
     budgets: Budgets = BUDGETS
     prices: dict[Drawn, Mechanism] = field(default_factory=dict)
     releases: list[tuple[int, Drawn]] = field(default_factory=list)
+    drawn_at: dict[int, datetime] = field(default_factory=dict)
     learned: dict[tuple[str, str], set[Drawn]] = field(default_factory=lambda: defaultdict(set))
 
     async def step(self) -> None:
-        match self.random.choices(("ask", "look", "wait", "move"), (5, 8, 1, 1))[0]:
+        match self.random.choices(("ask", "look", "wait", "move", "prune"), (10, 16, 2, 2, 1))[0]:
             case "ask":
                 await self.ask(self.random.choice(NAMES))
             case "look" if self.releases:
                 await self.look(self.random.choice(NAMES))
             case "wait":
                 self.now += timedelta(days=self.random.choice((1, 20)))
+            case "prune":
+                await self.ledger.close_before(self.now, self.now)
+                self.releases = [kept for kept in self.releases if self.drawn_at[kept[1][0]] >= self.now]
             case "move" if self.may_move:
                 self.move(self.random.choice(NAMES))
 
@@ -85,6 +89,7 @@ class World:
         )
         wanted = [ReleaseQuery(block, f"{place}.{part}", Decimal("0.01"), None) for place, part in parts]
         found = await self.ledger.find_releases(wanted, analyst=name, budgets=self.budgets, now=self.now, since=NOON)
+        self.drawn_at[receipt.charge] = self.now
         for (place, _), servable in zip(parts, found, strict=True):
             self.prices[receipt.charge, place] = prices[place]
             self.releases.append((servable.own[0].id, (receipt.charge, place)))
