@@ -29,6 +29,8 @@ def planner(real_cluster: Cluster) -> Planner:
         "initcap(name) = 'Customer 7'",
         "name ILIKE 'c%'",
         "name ~* '^c'",
+        "name ~ '(?i)^c'",
+        "substring(name FROM '(?i)^c') = 'C'",
         r"name ~ '\w 7$'",
         "name ~ '[[:alpha:]] 7$'",
         "regexp_replace(name, 'c', '', 'i') = 'ustomer 7'",

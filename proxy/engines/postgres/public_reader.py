@@ -23,6 +23,7 @@ from proxy.engines.engine import (
     TooCostly,
     TooPowerful,
 )
+from proxy.engines.postgres.catalog_queries import FIRST_ADDED
 from proxy.engines.postgres.opening import cost_of
 from proxy.engines.postgres.proof_queries import FINGERPRINTS
 from proxy.engines.postgres.snapshots import PostgresEngine
@@ -32,7 +33,6 @@ from rules.planner.plan import PublicQuery
 from rules.refusal import Mismatch
 
 CHECK_SECONDS: Final = 10.0
-_FIRST_OF_USERS: Final = 16_384  # OIDs below were made by initdb
 _NO_NAMES: Final = PublicNames(frozenset(), frozenset(), frozenset(), frozenset())
 
 # Nothing but a plain login: no attribute that is above privileges, and a member of no role, by SET ROLE either.
@@ -170,7 +170,7 @@ def _excess(readable: Readable, named: PublicNames = _NO_NAMES) -> str:
     listed = ", ".join(f"({', '.join(Literal(part).as_string() for part in each)})" for each in known)
     reads = _READS.format(known=listed or "SELECT NULL::text, NULL::text, NULL::text WHERE false")
     arrays = {"functions": _array(named.functions), "operators": _array(named.operators), "names": _array(named.names)}
-    code = _FOREIGN_CODE.format(first=_FIRST_OF_USERS, **arrays)
+    code = _FOREIGN_CODE.format(first=FIRST_ADDED, **arrays)
     parts = " UNION ALL ".join((_PLAIN, reads, _OTHER_DOORS, code))
     return f"SELECT reason FROM ({parts}) AS e (reason) LIMIT 5"
 

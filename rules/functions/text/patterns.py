@@ -193,7 +193,7 @@ def _check_letters(seen: Expression, pattern: Constant, *, ignores_case: bool) -
         check_collation("this pattern", seen)
 
 
-_LETTERS = re.compile(r"\\[a-zA-Z]|\[:")
+_LETTERS = re.compile(r"\\[a-zA-Z]|\[:|^\(\?i\)")
 
 
 def _seen(operand: Operand, pattern: Constant, setting: EvalContext, flags: str = "") -> Expression:
