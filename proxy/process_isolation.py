@@ -13,7 +13,7 @@ _KEPT: Final = frozenset({"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZDIR
 
 
 def bare_environment(*prefixes: str) -> Mapping[str, str]:
-    """The environment for a process that clients talk to: what programs need to run, and no secret of the proxy's.
+    """The environment for a process that clients talk to, or whose work is their texts: without secrets of the proxy's.
 
     Besides, variables with these prefixes are kept.
     """
