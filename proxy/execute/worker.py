@@ -20,7 +20,7 @@ from proxy.plain_shapes import Malformed
 from proxy.process_isolation import expendable
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
+from rules.kernel.replay import DraftingKernel, Kernel
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
@@ -63,7 +63,7 @@ def main() -> None:
 def _answer(state: _State, question: Question) -> bytes:
     match question:
         case Load(policy, catalog):
-            state.rules = policy, catalog, Kernel(Ground(policy, catalog))
+            state.rules = policy, catalog, DraftingKernel(Ground(policy, catalog))
             gc.unfreeze()
             gc.collect()
             gc.freeze()  # what lives as long as the rules is not looked through for garbage at every plan

@@ -23,7 +23,7 @@ from rules.kernel.relations import Relation
 from rules.kernel.rows import Rows
 from rules.kernel.script import Script
 from rules.kernel.source import Columns, source_of
-from rules.kernel.statement import SEAL, Bounded, Measured, Ordinals
+from rules.kernel.statement import SEAL, Bounded, KeyColumn, Measured, Numbers, Ordinals
 from rules.kernel.summand import Summand
 from rules.refusal import NotSupported
 from rules.values.expression import TRUE, Expression
@@ -132,12 +132,8 @@ class BlockStatement:
 
 def block_values(relation: Relation, statement: BlockStatement) -> Bounded:
     """The statement over the rows of its script."""
-    rows, keys, value = Rows(relation), statement.keys, statement.value
-    _check(rows, statement)
-    groups = count_of(keys)
-    most = 1 if rows.proved_one else statement.groups_per_unit
-    if groups is not None:
-        most = min(most, max(groups, 1))
+    rows, keys, value = _checked(relation, statement), statement.keys, statement.value
+    groups, most = count_of(keys), _most_groups(rows, statement)
     terms: list[str] = []
 
     def read(columns: Columns) -> None:
@@ -157,11 +153,33 @@ def block_values(relation: Relation, statement: BlockStatement) -> Bounded:
         f"SELECT {', '.join([*source.shown, 'cell', saturated('count(*)')])} FROM c WHERE cell IS NOT NULL"
         f"{grouped([*source.names, 'cell'])}"
     )
-    columns = (*map(column_of, keys), Ordinals(value.cells.count))
-    return Bounded(sql, columns, (Measured(Sensitivity(1, 2 * most, 2 * most, 2)),), None, SEAL)
+    return Bounded(sql, _columns(statement), (_measured(most),), None, SEAL)
 
 
-def _check(rows: Rows, statement: BlockStatement) -> None:
+def block_numbers(relation: Relation, statement: BlockStatement) -> Numbers:
+    """What the statement says of its columns, without its text."""
+    most = _most_groups(_checked(relation, statement), statement)
+    return Numbers(_columns(statement), (_measured(most),), None)
+
+
+def _most_groups(rows: Rows, statement: BlockStatement) -> int:
+    """In how many groups a unit is at most."""
+    groups, declared = count_of(statement.keys), 1 if rows.proved_one else statement.groups_per_unit
+    return declared if groups is None else min(declared, max(groups, 1))
+
+
+def _columns(statement: BlockStatement) -> tuple[KeyColumn, ...]:
+    return *map(column_of, statement.keys), Ordinals(statement.value.cells.count)
+
+
+def _measured(most: int) -> Measured:
+    """One unit moves its block, in each of its groups, from one cell to another."""
+    return Measured(Sensitivity(1, 2 * most, 2 * most, 2))
+
+
+def _checked(relation: Relation, statement: BlockStatement) -> Rows:
+    """The rows of a statement whose numbers are in order."""
+    rows = Rows(relation)
     if type(statement.blocks) is not int or not 1 <= statement.blocks <= MOST_BLOCKS:
         raise NotSupported(f"the number of blocks must lie between 1 and {MOST_BLOCKS:,}")
     if type(statement.salt) is not int or not 0 <= statement.salt <= _LARGEST_INTEGER:
@@ -174,6 +192,7 @@ def _check(rows: Rows, statement: BlockStatement) -> None:
         statement.value.expression,
         {place: aggregate.type for place, aggregate in enumerate(statement.value.aggregates)},
     )
+    return rows
 
 
 def _aggregate(aggregate: BlockAggregate, columns: Columns) -> str:

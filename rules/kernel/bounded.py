@@ -25,7 +25,7 @@ from rules.kernel.relations import Relation
 from rules.kernel.rows import Rows
 from rules.kernel.script import Script
 from rules.kernel.source import Pivots, Source, Term, source_of
-from rules.kernel.statement import SEAL, Bounded, Measured, Tally, Threshold
+from rules.kernel.statement import SEAL, Bounded, Measured, Numbers, Tally, Threshold
 from rules.refusal import NotSupported
 
 
@@ -90,23 +90,45 @@ class TallyStatement:
     pivots: Pivots = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Enforced:
+    """What is enforced of the measures, those for a threshold included."""
+
+    rows: Rows
+    caps: Caps
+    measures: Sequence[Measure]
+    distances: Sequence[Sensitivity]
+    threshold: Threshold | None
+
+    @classmethod
+    def of(cls, relation: Relation, statement: Statement) -> "_Enforced":
+        rows, keys, asked = Rows(relation), statement.keys, statement.measures
+        caps = caps_of(rows, keys, statement.rows_per_unit, statement.groups_per_unit)
+        finds = statement.finds_groups and count_of(keys) is None
+        measures = [*asked, Units()] if finds and Units() not in asked else [*asked]
+        threshold = Threshold(measures.index(Units()), caps.groups) if finds and not statement.is_list_known else None
+        return cls(rows, caps, measures, [sensitivity(measure, caps) for measure in measures], threshold)
+
+
+def numbers_of(relation: Relation, statement: Statement) -> Numbers:
+    """What the bounded statement says of its columns, without its text, which takes longer to write."""
+    made = _Enforced.of(relation, statement)
+    return Numbers(tuple(map(column_of, statement.keys)), _vectors(made.measures, made.distances), made.threshold)
+
+
 def bounded(relation: Relation, statement: Statement) -> Bounded:
     """The statement over the rows of its script."""
-    rows, keys = Rows(relation), statement.keys
-    caps = caps_of(rows, keys, statement.rows_per_unit, statement.groups_per_unit)
-    finds = statement.finds_groups and count_of(keys) is None
-    measures = [*statement.measures, Units()] if finds and Units() not in statement.measures else [*statement.measures]
-    threshold = Threshold(measures.index(Units()), caps.groups) if finds and not statement.is_list_known else None
-    source = source_of(rows, keys, measures, statement.pivots)
-    distances = [sensitivity(measure, caps) for measure in measures]
-    form = _form(rows, source, measures, statement.form)
+    made = _Enforced.of(relation, statement)
+    source = source_of(made.rows, statement.keys, made.measures, statement.pivots)
+    form = _form(made.rows, source, made.measures, statement.form)
     sql = statement_sql(
-        Frame(source, caps, tuple(distance.factor for distance in distances)),
+        Frame(source, made.caps, tuple(distance.factor for distance in made.distances)),
         form,
-        candidates=rows.candidates() if form == "candidates" else None,
-        threshold=threshold.measure if threshold else None,
+        candidates=made.rows.candidates() if form == "candidates" else None,
+        threshold=made.threshold.measure if made.threshold else None,
     )
-    return Bounded(sql, tuple(map(column_of, keys)), _vectors(measures, distances), threshold, SEAL)
+    numbers = tuple(map(column_of, statement.keys)), _vectors(made.measures, made.distances), made.threshold
+    return Bounded(sql, *numbers, SEAL)
 
 
 def caps_of(rows: Rows, keys: Sequence[Key], rows_per_unit: int, groups_per_unit: int | None) -> Caps:

@@ -8,17 +8,17 @@ from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 from rules.catalog import TableName
-from rules.kernel.blocks import BlockStatement, block_values
-from rules.kernel.bounded import Statement, TallyStatement, bounded, tally
+from rules.kernel.blocks import BlockStatement, block_numbers, block_values
+from rules.kernel.bounded import Statement, TallyStatement, bounded, numbers_of, tally
 from rules.kernel.ground import Ground, UnitPath
 from rules.kernel.marginals import MarginalsStatement, bounded_marginals
 from rules.kernel.relations import Relation, build
 from rules.kernel.script import Script
-from rules.kernel.statement import Bounded, Marginals, Tally
+from rules.kernel.statement import Bounded, Marginals, Numbers, Tally
 
 _ROOM: Final = 8_000_000  # characters of kept statements: each has some ten times as many bytes around it
 _LEAST: Final = 1_000  # characters, as which the smallest statement counts
-_RELATIONS: Final = 4
+_LATEST: Final = 4  # that are kept by their identity
 
 Key = TypeVar("Key", bound=Hashable)
 Made = TypeVar("Made")
@@ -74,7 +74,7 @@ class Kernel:
             if made.script is script:
                 return made
         made = build(script, self._ground)
-        self._relations = (*self._relations[1 - _RELATIONS :], made)
+        self._relations = (*self._relations[1 - _LATEST :], made)
         return made
 
     def tables(self, script: Script) -> frozenset[TableName]:
@@ -83,6 +83,10 @@ class Kernel:
 
     def bounded(self, statement: Statement | BlockStatement) -> Bounded:
         return self._bounded(statement)
+
+    def numbers(self, statement: Statement | BlockStatement) -> Bounded | Numbers:
+        """What is enforced, read of the very statement that runs."""
+        return self.bounded(statement)
 
     def tally(self, statement: TallyStatement) -> Tally:
         return self._tally(statement)
@@ -96,6 +100,33 @@ class Kernel:
 
     def _make_tally(self, statement: TallyStatement) -> Tally:
         return tally(self.relation(statement.rows), statement)
+
+
+class DraftingKernel(Kernel):
+    """The kernel of a planner's process, where nothing runs: it writes no text that nobody there reads.
+
+    A statement is asked for several times while it is planned, and then never again.
+    """
+
+    __slots__ = ("_latest",)
+
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        self._latest: tuple[tuple[Statement | BlockStatement, Numbers], ...] = ()
+
+    def numbers(self, statement: Statement | BlockStatement) -> Numbers:
+        for known, numbers in self._latest:
+            if known is statement:
+                return numbers
+        made = self._make_numbers(statement)
+        self._latest = (*self._latest[1 - _LATEST :], (statement, made))
+        return made
+
+    def _make_numbers(self, statement: Statement | BlockStatement) -> Numbers:
+        relation = self.relation(statement.rows)
+        return (
+            numbers_of(relation, statement) if isinstance(statement, Statement) else block_numbers(relation, statement)
+        )
 
 
 def _sql_size(statement: object, made: Bounded | Tally) -> int:

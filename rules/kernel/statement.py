@@ -63,6 +63,15 @@ class Threshold:
     groups: int
 
 
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What a statement enforces, without the statement: nothing can be run of it."""
+
+    keys: tuple[KeyColumn, ...]
+    measures: tuple[Measured, ...]
+    threshold: Threshold | None
+
+
 @dataclass(frozen=True)
 class Bounded(Sealed):
     """A statement of which one unit moves each measure by no more than its sensitivity.

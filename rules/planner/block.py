@@ -211,6 +211,8 @@ def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribut
 def check_encoding(block: Block, encoding: str, kernel: Kernel) -> None:
     """Refuse a block whose statements cannot be written there: what could not be sent would fail after the charge."""
     codec = find_codec(encoding) or "ascii"
+    if codec == "utf-8":
+        return  # which has all characters
     for sql in _statements(block, kernel):
         missing = find_missing(sql, codec)
         if missing is not None:

@@ -192,7 +192,7 @@ class Draft:
         middle = self.names.part(replace(part, end=None, level=None))
         salt = int.from_bytes(sha256(f"{self.canonical} {middle}".encode()).digest()[:8]) >> 1
         statement_with = partial(block_statement, self.rows, self.keys, part, self.bounding, salt=salt)
-        replaced = self.kernel.bounded(statement_with(blocks=1)).measures[0].sensitivity.l1 // 2
+        replaced = self.kernel.numbers(statement_with(blocks=1)).measures[0].sensitivity.l1 // 2
         need = BlockNeed(epsilon, replaced * self.context.policy.group_size)
         blocks = need.blocks(part.blocks, part.level)
         end = None if part.end is None else replace(part.end, reach=need.reach(blocks, part.end.level))

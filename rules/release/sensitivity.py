@@ -12,7 +12,7 @@ from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
 from rules.kernel.measures import MOST_SENSITIVE, Sum
 from rules.kernel.replay import Kernel
-from rules.kernel.statement import Bounded, Measured, Texts
+from rules.kernel.statement import Bounded, Measured, Numbers, Texts
 from rules.mechanisms.exponential_choice import place_for_extreme, step
 from rules.mechanisms.noised_outputs import Estimate
 from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups, Top
@@ -24,19 +24,19 @@ _MANY = 1_000  # rows, of which every statistic is defined
 
 def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
     """The block with the kernel's numbers; raises a Refusal where a statement cannot be made sound, or is another."""
-    bounded = kernel.bounded(block.statement)
+    numbers = kernel.numbers(block.statement)
     _check_tables(block, kernel)
     _check_prices(block)
-    _check_keys(block, bounded)
-    numbers = iter(bounded.measures)
+    _check_keys(block, numbers)
+    measured = iter(numbers.measures)
     measures = tuple(
         _enforced_choice(measure, kernel)
         if isinstance(measure, Choice)
-        else _enforced(measure, next(numbers, None), block.top)
+        else _enforced(measure, next(measured, None), block.top)
         for measure in block.measures
     )
-    _check_vectors(block, bounded.measures)
-    _check_threshold(block, bounded)
+    _check_vectors(block, numbers.measures)
+    _check_threshold(block, numbers)
     rungs = tuple(ladder.rungs for ladder in block.ladders)
     if rungs and (block.tally is None or kernel.tally(block.tally).rungs != rungs):
         raise Mismatch("the plan chooses among other bounds than its tally counts")
@@ -44,14 +44,14 @@ def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
         _check_range(measure, group_size)
     _check_outputs(block)
     plain = None if block.plain is None else enforced(block.plain, kernel, group_size)
-    return replace(block, measures=measures, top=_enforced_top(block, bounded), plain=plain)
+    return replace(block, measures=measures, top=_enforced_top(block, numbers), plain=plain)
 
 
-def _enforced_top(block: Block, bounded: Bounded) -> Top | None:
+def _enforced_top(block: Block, numbers: Bounded | Numbers) -> Top | None:
     """The choice of groups by the only measure, with what one unit adds to a group of it."""
     if block.top is None:
         return None
-    match block.measures, bounded.measures, block.groups:
+    match block.measures, numbers.measures, block.groups:
         case (Measure(at_most_one=True),), (measured,), PublicGroups(rows=rows) if len(rows) >= block.top.count >= 1:
             sensitivity = measured.sensitivity
             return replace(block.top, sensitivity=sensitivity.largest, factor=sensitivity.factor, listed=len(rows))
@@ -113,7 +113,7 @@ def _enforced(measure: Measure, measured: Measured | None, top: Top | None) -> M
 
 
 def _enforced_choice(choice: Choice, kernel: Kernel) -> Choice:
-    measured = kernel.bounded(choice.statement).measures
+    measured = kernel.numbers(choice.statement).measures
     if len(measured) != 1:
         raise Mismatch("the plan chooses by a statement that is no histogram")
     sensitivity = measured[0].sensitivity
@@ -152,12 +152,12 @@ def _check_prices(block: Block) -> None:
         raise Mismatch("the plan has a price that is none")
 
 
-def _check_keys(block: Block, bounded: Bounded) -> None:
+def _check_keys(block: Block, numbers: Bounded | Numbers) -> None:
     """Keys that are found are let out by a threshold alone; listed ones are ordinals of as long a list."""
-    has_texts = any(isinstance(key, Texts) for key in bounded.keys)
+    has_texts = any(isinstance(key, Texts) for key in numbers.keys)
     if has_texts != isinstance(block.groups, PrivateGroups):
         raise Mismatch("the plan lists groups that its statement finds, or the other way round")
-    if has_texts and len(bounded.keys) != len(block.keys):
+    if has_texts and len(numbers.keys) != len(block.keys):
         raise Mismatch("the plan has a key that its statement does not have")
 
 
@@ -172,11 +172,11 @@ def _check_vectors(block: Block, measured: Sequence[Measured]) -> None:
         raise Mismatch("the plan pays once for measures that are not one vector")
 
 
-def _check_threshold(block: Block, bounded: Bounded) -> None:
+def _check_threshold(block: Block, numbers: Bounded | Numbers) -> None:
     match block.groups:
         case PrivateGroups(measure=index):
             summed = [place for place, measure in enumerate(block.measures) if isinstance(measure, Measure)]
-            place = None if bounded.threshold is None else bounded.threshold.measure
+            place = None if numbers.threshold is None else numbers.threshold.measure
             if place is None or summed[place : place + 1] != [index]:
                 raise Mismatch("the plan has another count of units for its threshold than its statement")
 

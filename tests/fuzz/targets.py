@@ -14,7 +14,7 @@ from proxy.wire.codec import ProtocolViolation
 from proxy.wire.startup import LoginRefused, decode_startup
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
+from rules.kernel.replay import DraftingKernel, Kernel
 from rules.planner.plan import NeedsInner, Request
 from rules.planner.planner import plan
 from rules.policy.load import load_policy
@@ -52,9 +52,11 @@ def wire(data: bytes) -> None:
 
 
 def statements(shop: psycopg.Connection, catalog: Catalog) -> Target:
-    """A query that PostgreSQL takes is refused, or planned, and then the kernel makes the same SQL of it each time."""
+    """A query that PostgreSQL takes is refused, or planned, and then the kernel makes the same SQL of it each time.
+    The plan of a planner's process, whose kernel writes no text, is the same."""
     policy = load_policy(RULES, "rules.yaml", {"NOISEGATE_DATABASE": "dbname=shop"})
-    kernel, again = Kernel(Ground(policy, catalog)), Kernel(Ground(policy, catalog))
+    ground = Ground(policy, catalog)
+    kernel, again, drafting = Kernel(ground), Kernel(ground), DraftingKernel(ground)
     request = Request(
         text="",
         search_path=("pg_catalog", "public"),
@@ -67,6 +69,7 @@ def statements(shop: psycopg.Connection, catalog: Catalog) -> Target:
         try:
             for text in _queries(shop, data.decode(errors="replace")):
                 made = plan(replace(request, text=text), policy, catalog, kernel)
+                assert made == plan(replace(request, text=text), policy, catalog, drafting)
                 if not isinstance(made, NeedsInner):
                     for block in made.blocks:
                         assert kernel.bounded(block.statement).sql == again.bounded(block.statement).sql

@@ -229,7 +229,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (blocks.block_values, "ARRAY[u], {statement.salt}", "ARRAY[u, length(v1::text)], {statement.salt}"),
     ),
     "a block's value that comes or goes, and none that is replaced": (
-        (blocks.block_values, "Sensitivity(1, 2 * most, 2 * most, 2)", "Sensitivity(1, most, most, 1)"),
+        (blocks._measured, "Sensitivity(1, 2 * most, 2 * most, 2)", "Sensitivity(1, most, most, 1)"),
     ),
     "numbers of a block summed as doubles": ((blocks._aggregate, '"{name}::numeric"', '"{name}::float8"'),),
     "values of blocks scaled before they are clamped": (

@@ -1,6 +1,12 @@
-"""What the replay keeps of statements, and for how long."""
+"""What the replay keeps of statements, and for how long; and what a planner is told of them."""
 
-from rules.kernel.replay import Kept
+import pytest
+
+from rules.kernel.replay import DraftingKernel, Kept, Kernel
+from rules.kernel.statement import Numbers
+from rules.refusal import Refusal
+from tests.kernel.shapes import SHAPES
+from tests.kernel.world import World
 
 
 class Maker:
@@ -28,3 +34,15 @@ def test_what_is_too_large_together_is_forgotten_and_made_again() -> None:
 
     assert [maker.kept(key) for key in keys] == [key.upper() for key in keys]
     assert maker.asked == ["abcdef", "ghijkl", "abcdef", "m" * 20, "n"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_planner_is_told_what_the_statement_enforces(name: str, world: World) -> None:
+    statement = SHAPES[name].statement
+    try:
+        made = Kernel(world.ground).bounded(statement)
+    except Refusal:
+        return  # of some shapes the text alone cannot be made, which a planner is not told
+
+    told = DraftingKernel(world.ground).numbers(statement)
+    assert told == Numbers(made.keys, made.measures, made.threshold)

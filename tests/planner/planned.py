@@ -11,7 +11,7 @@ from proxy.twin.hardening import CANON, PUBLIC_ROWS, RENAMED
 from rules.bind.inner_answers import InnerAnswer
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
+from rules.kernel.replay import DraftingKernel, Kernel
 from rules.mechanisms.draw import in_whole
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
@@ -84,6 +84,7 @@ class Planner:
     def whole(self, request: Request) -> Plan:
         """The plan, with the values of public columns as they are."""
         made = plan(request, self.policy, self.catalog)
+        assert made == plan(request, self.policy, self.catalog, self.drafting), "a planner's process says otherwise"
         if isinstance(made, NeedsInner) and made.inner.use in ("groups", "bounds"):
             with psycopg.connect(self.dsn) as connection:
                 listed = public_groups(connection, made, request.time_zone)
@@ -100,6 +101,11 @@ class Planner:
     @property
     def kernel(self) -> Kernel:
         return Kernel(Ground(self.policy, self.catalog))
+
+    @property
+    def drafting(self) -> Kernel:
+        """That of a planner's process."""
+        return DraftingKernel(Ground(self.policy, self.catalog))
 
     def sql(self, text: str, *, rows_per_unit: int | None = None) -> str:
         """The inner SQL of the only block of a statement."""
