@@ -35,6 +35,7 @@ from rules.sql.syntax import Expression as Written
 from rules.values import domain
 from rules.values.domain import Anything, Range, Values
 from rules.values.expression import Apply, Column, Constant, Expression, all_of, columns_in
+from rules.values.time_zones import note_use
 from rules.values.types import KEY_KINDS, Type, hint_for
 from rules.values.value import Value, text_of
 
@@ -290,6 +291,11 @@ def _items(key: Expression, limit: int, time_zone: str) -> tuple[Item, ...] | No
     if number is None:
         return None
     printed = _printed if number <= _MOST_KEPT else _printed.__wrapped__
+    if key.type.kind == "timestamptz":  # whose texts are of the zone, be they printed now or kept
+        span = domain.range_of(key.domain)
+        for instant in (span.low, span.high):
+            if instant is not None:
+                note_use(time_zone, int(instant))
     items = printed(key.domain, _shown_as(key), time_zone)
     return None if items is None else (*items, *_NULL) if key.nullable else items
 

@@ -59,3 +59,8 @@ def test_notes_of_one_plan_do_not_reach_the_next(planner: Planner) -> None:
     zones(planner, DAYS, "Europe/Berlin")
     assert {use.name for use in zones(planner, DAYS, "Asia/Tokyo")} == {"Asia/Tokyo"}
     assert replace(planner).plan("SELECT count(*) FROM customers").zones == ()
+
+
+def test_a_plan_tells_the_same_when_its_list_is_kept_from_another_one(planner: Planner) -> None:
+    first, second = (zones(planner, DAYS, "Europe/Rome") for _ in range(2))
+    assert first == second != ()
