@@ -7,12 +7,12 @@ operator gets a cast to boolean, which it has already and which is printed in pa
 the names of windows, arguments and what JOIN … USING joins ("a.b" comes out as a.b), so these stand quoted in the tree.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from postgast import pg_query_pb2
 
-from rules.sql.tree import Json, Node, items, kind, strings
+from rules.sql.tree import PLACES, Json, Node, items, kind, strings
 
 
 class Unprintable(Exception):
@@ -90,7 +90,11 @@ def _is_condition(name: str, body: Node) -> bool:
 VARINT, BYTES = 0, 2  # the wire types that these messages have
 
 
+Encode = Callable[[Json], bytes]
 Rewrite = Callable[[str, Node], tuple[str, Node]]  # of a wrapped node: its name and its body
+
+_MOST_NAMES = 1_000  # that are kept
+_LONGEST_NAME = 63  # bytes, where PostgreSQL cuts them
 
 
 class _Encoder:
@@ -99,31 +103,50 @@ class _Encoder:
     def __init__(self, descriptor: Descriptor, rewrites: dict[str, Rewrite], known: dict[str, "_Encoder"]) -> None:
         self._descriptor, self._rewrites, self._known = descriptor, rewrites, known
         self._is_wrapper = descriptor.name == "Node"
-        self._fields: dict[str, Callable[[Json], bytes]] = {}
+        self._fields: dict[str, Encode] = {}
+        self._names: dict[str, bytes] = {}
 
     def encode(self, node: Json) -> bytes:
-        """Encode a message; what is no dict is an empty one."""
+        """Encode a message; what is no dict is an empty one. Where its parts stood in a text changes nothing."""
         if type(node) is not dict:
             return b""
         fields = self._fields or self._look_up()
         if self._is_wrapper and len(node) == 1:
-            ((name, body),) = node.items()
-            if isinstance(body, dict) and (rewrite := self._rewrites.get(name)) is not None:
-                name, body = rewrite(name, body)
-            return fields[name](body)
-        return b"".join([fields[name](value) for name, value in node.items() if value is not None])
+            return self._wrapped(fields, node)
+        return b"".join(
+            [fields[name](value) for name, value in node.items() if value is not None and name not in PLACES]
+        )
 
-    def _look_up(self) -> dict[str, Callable[[Json], bytes]]:
+    def _wrapped(self, fields: Mapping[str, Encode], node: Node) -> bytes:
+        """Encode the one body of a wrapper. A third of a tree is names, and nearly all of them come again."""
+        ((name, body),) = node.items()
+        if type(body) is dict:
+            text = body.get("sval")
+            if name == "String" and type(text) is str:
+                known = self._names.get(text)
+                return self._kept(text, fields[name](body)) if known is None else known
+            if (rewrite := self._rewrites.get(name)) is not None:
+                name, body = rewrite(name, body)
+        return fields[name](body)
+
+    def _kept(self, text: str, encoded: bytes) -> bytes:
+        if len(text) <= _LONGEST_NAME:
+            if len(self._names) >= _MOST_NAMES:
+                self._names.clear()
+            self._names[text] = encoded
+        return encoded
+
+    def _look_up(self) -> dict[str, Encode]:
         self._fields = {field.json_name: self._field(field) for field in self._descriptor.fields}
         return self._fields
 
-    def _field(self, descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
+    def _field(self, descriptor: FieldDescriptor) -> Encode:
         one = self._value(descriptor)
         if not descriptor.is_repeated:
             return one
         return lambda values: b"".join(map(one, values if isinstance(values, list) else ()))
 
-    def _value(self, descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
+    def _value(self, descriptor: FieldDescriptor) -> Encode:
         wire_type = BYTES if descriptor.type in (descriptor.TYPE_MESSAGE, descriptor.TYPE_STRING) else VARINT
         tag = _varint(descriptor.number << 3 | wire_type)
         match descriptor.type:
@@ -157,7 +180,7 @@ def _result_of(tree: Node) -> Node:
     return {"version": 180004, "stmts": [{"stmt": tree}]}
 
 
-def _with_length(tag: bytes, encode: Callable[[Json], bytes]) -> Callable[[Json], bytes]:
+def _with_length(tag: bytes, encode: Encode) -> Encode:
     heads = [tag + length for length in SMALL]  # of what is short, as nearly all is
 
     def encoded(value: Json) -> bytes:

@@ -33,11 +33,12 @@ def deep_stack() -> Iterator[None]:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_bytes_are_those_of_protobuf_itself(text: str) -> None:
-    (piece,) = parse(text)
+    (piece,), (tree,) = parse(text), trees_without_places(text)
     message = pg_query_pb2.ParseResult(version=180004)
-    json_format.ParseDict(piece.tree, message.stmts.add().stmt)
+    json_format.ParseDict(tree, message.stmts.add().stmt)
 
-    assert pg_query_pb2.ParseResult.FromString(encode_statement(piece.tree)) == message
+    for _ in range(2):  # names that were encoded once are kept
+        assert pg_query_pb2.ParseResult.FromString(encode_statement(piece.tree)) == message
 
 
 @pytest.mark.parametrize("name", ['"select"', '"a.b"', '"A"', '"a""b"', '"$1"', '"/*"', "w"])
