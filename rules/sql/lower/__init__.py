@@ -17,7 +17,7 @@ from rules.sql.deparse import print_query
 from rules.sql.grammar import Unreadable, parse, trees_without_places
 from rules.sql.lower.expressions import parsed
 from rules.sql.lower.queries import Queries
-from rules.sql.lower.template import Template, named
+from rules.sql.lower.template import Constants, Template, named
 from rules.sql.normalize import Spelled, spelled
 from rules.sql.normalize.to_text import spell_query
 from rules.sql.syntax import Expression, Query, Select
@@ -71,7 +71,17 @@ class _Structure:
 
     tree: Node
     query: Query
-    templates: dict[Sequence[str], Template]  # by the names
+    templates: dict[Sequence[str], Template | None]  # by the names; None where these came once
+
+    def filled(self, names: Sequence[str], constants: Constants) -> Query:
+        """The statement with these names and constants. Names that come once are not worth a template."""
+        if names not in self.templates:
+            _keep(self.templates, names, None, _MOST_NAMED)
+            return named(self.query, names, constants)
+        template = self.templates[names]
+        if template is None:
+            template = self.templates[names] = Template.of(named(self.query, names))
+        return template.filled(constants)
 
 
 def _syntax(spelling: Spelled) -> Query:
@@ -86,11 +96,7 @@ def _syntax(spelling: Spelled) -> Query:
             if sum(map(len, _KEPT)) > _ROOM:
                 _KEPT.clear()
             _keep(_KEPT, text, known, _MOST_KEPT)
-    template = known.templates.get(spelling.names)
-    if template is None:
-        template = Template.of(named(known.query, spelling.names))
-        _keep(known.templates, spelling.names, template, _MOST_NAMED)
-    return template.filled(spelling.constants)
+    return known.filled(spelling.names, spelling.constants)
 
 
 def _keep(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:

@@ -1,11 +1,14 @@
 """The syntax of statements of one structure: read once, and filled with the names and constants of each."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from rules.frozen import frozen, replace
 from rules.sql import syntax as s
 from rules.sql.normalize import RESERVED
+
+Constants = Mapping[s.Constant, s.Constant]
 
 _NAMES: Final[dict[type[Any], frozenset[str]]] = {
     s.Name: frozenset(["parts"]),
@@ -21,23 +24,29 @@ _NAMES: Final[dict[type[Any], frozenset[str]]] = {
 _FIELDS: Final = {kind: [(name, name in _NAMES.get(kind, ())) for name in names] for kind, names in s.FIELDS.items()}
 
 
-def named(query: s.Query, names: Sequence[str]) -> s.Query:
-    """The query with each name in place of what stands for it."""
-    made: s.Query = _named(query, {f"${number}": name for number, name in enumerate(names)})
+def named(query: s.Query, names: Sequence[str], constants: Constants = MappingProxyType({})) -> s.Query:
+    """The query with each name, and each of these constants, in place of what stands for it."""
+    made: s.Query = _named(query, {f"${number}": name for number, name in enumerate(names)}, constants)
     return made
 
 
-def _named(part: Any, names: Mapping[str, str]) -> Any:
+def _named(part: Any, names: Mapping[str, str], constants: Constants) -> Any:
     if isinstance(part, tuple):
-        return tuple([_named(child, names) for child in part])
+        return tuple([_named(child, names, constants) for child in part])
     kind = type(part)
     fields = _FIELDS.get(kind)
-    if fields is None or kind is s.Constant:
+    if fields is None:
         return part
-    if isinstance(part, s.Call) and part.schema == RESERVED:  # an operation, whose name is ours
-        return replace(part, arguments=tuple([_named(argument, names) for argument in part.arguments]))
-    values = [(getattr(part, name), is_name) for name, is_name in fields]
-    return kind(*[_name(value, names) if is_name else _named(value, names) for value, is_name in values])
+    if kind is s.Constant:
+        return constants.get(part, part)
+    if kind is s.Call and part.schema == RESERVED:  # an operation, whose name is ours
+        return replace(part, arguments=tuple([_named(argument, names, constants) for argument in part.arguments]))
+    return kind(
+        *[
+            _name(getattr(part, name), names) if is_name else _named(getattr(part, name), names, constants)
+            for name, is_name in fields
+        ]
+    )
 
 
 def _name(written: object, names: Mapping[str, str]) -> object:
@@ -60,13 +69,13 @@ class Template:
         _note(query, holding)
         return cls(query, frozenset(holding))
 
-    def filled(self, constants: Mapping[s.Constant, s.Constant]) -> s.Query:
+    def filled(self, constants: Constants) -> s.Query:
         """The query with each constant in place of what stands for it."""
         made = self._filled(self.query, constants)
         assert isinstance(made, s.Query)
         return made
 
-    def _filled(self, part: object, constants: Mapping[s.Constant, s.Constant]) -> object:
+    def _filled(self, part: object, constants: Constants) -> object:
         if isinstance(part, s.Constant):
             return constants.get(part, part)
         if id(part) not in self.holding:
