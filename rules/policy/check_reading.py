@@ -61,5 +61,9 @@ def check_overrides(catalog: Catalog) -> Iterator[Finding]:
     for name in catalog.overrides:
         words = f"{name} is not PostgreSQL's own, and may stand in for its own: it could fail on a row, and reveal it"
         is_cast = name.startswith("the cast")
-        advice = "drop it, or make it again WITH INOUT AS ASSIGNMENT" if is_cast else "drop it, or move it elsewhere"
+        advice = (
+            "drop it, or make it again WITH INOUT AS ASSIGNMENT"
+            if is_cast
+            else "drop it, move it elsewhere, or restore what it replaced"
+        )
         yield error("database", words, advice)

@@ -524,6 +524,26 @@ async def test_what_may_stand_in_for_postgresqls_own_is_seen(
     assert is_changed == (named is not None)
 
 
+@pytest.mark.parametrize(
+    "body", ["plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN 1 / 0; END'", "sql IMMUTABLE STRICT AS 'SELECT $1'"]
+)
+async def test_a_function_of_postgresqls_own_that_is_replaced_in_place_is_seen(
+    real_cluster: Cluster, body: str
+) -> None:
+    """It keeps its OID; what it is written in tells. (Before 14 PostgreSQL's own were texts of SQL too.)"""
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        owner.execute("DROP DATABASE IF EXISTS replaced")
+    engine = PostgresEngine(make_shop(real_cluster, "replaced").reader_dsn)
+    try:
+        with psycopg.connect(real_cluster.dsn("replaced"), autocommit=True) as owner:
+            owner.execute(f"CREATE OR REPLACE FUNCTION pg_catalog.initcap(text) RETURNS text LANGUAGE {body}")
+        found = await engine.catalog()
+    finally:
+        await engine.close()
+    is_told = body.startswith("plpgsql") or found.version >= 140000
+    assert found.overrides == (("the function pg_catalog.initcap(text)",) if is_told else ())
+
+
 async def test_an_enum_that_a_function_makes_a_text_is_known_by_no_label(
     engine: PostgresEngine, own_shop: RealDatabase
 ) -> None:

@@ -76,6 +76,10 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2
 
 FIRST_ADDED = 16_384  # OIDs below are of what PostgreSQL itself has
 
+# A body of SQL that is kept as text. From 14 on PostgreSQL's own functions have none, but those of any type.
+IS_TEXT = """to_jsonb(f) -> 'prosqlbody' = 'null'
+       AND NOT f.proargtypes::oid[] && ARRAY['anyelement'::regtype, 'anynonarray'::regtype]::oid[]"""
+
 # By any of them a text of ours could get another meaning, and fail on a row: PostgreSQL takes a cast of pg_cast before
 # its conversion of texts, an implicit one before any that is not, and a function of the very types before any other.
 # A cast WITH INOUT that is asked for says what PostgreSQL does without it.
@@ -94,6 +98,10 @@ FROM pg_proc f
 WHERE f.oid >= {FIRST_ADDED} AND f.pronamespace = 'pg_catalog'::regnamespace
   AND {FIRST_ADDED} > ALL (f.proargtypes::oid[])
   AND EXISTS (SELECT FROM pg_proc p WHERE p.proname = f.proname AND p.oid < {FIRST_ADDED})
+UNION ALL SELECT 'the function pg_catalog.' || f.oid::regprocedure
+FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang
+WHERE f.oid < {FIRST_ADDED} AND f.pronamespace = 'pg_catalog'::regnamespace
+  AND (l.lanname NOT IN ('internal', 'c', 'sql') OR l.lanname = 'sql' AND {IS_TEXT})
 ORDER BY 1
 """
 
