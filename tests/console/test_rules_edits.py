@@ -63,9 +63,32 @@ def test_an_edit_changes_its_own_lines_and_keeps_comments() -> None:
 
 def test_a_table_is_made_public_with_its_reason() -> None:
     after = edit_table(DEMO, "order_items", TableEdit(public=True, because="only what is sold"), TEXTS)
-    assert read_table(after, "order_items") == TableEdit(public=True, because="only what is sold")
+    price = {"unit_price": ColumnEdit(lower="0", upper="70")}
+    assert read_table(after, "order_items") == TableEdit(public=True, because="only what is sold", columns=price)
     assert load_policy(after, "rules.yaml", VARIABLES).tables["order_items"].public
     assert read_table(edit_table(DEMO, "order_items", TableEdit(public=True), TEXTS), "order_items").public
+
+
+@pytest.mark.parametrize("rules", ["public", "{public: true}", '{public: {because: "about nobody"}}'])
+def test_what_is_hidden_stays_hidden_when_a_table_is_public_and_when_it_is_no_more(rules: str) -> None:
+    text = DEMO.replace("products: public", f"products: {rules}")
+    known = read_table(text, "products")
+    assert known.public
+    text = edit_table(text, "products", replace(known, columns={"price": ColumnEdit(hidden=True)}), TEXTS)
+    known = read_table(text, "products")
+    assert known.columns == {"price": ColumnEdit(hidden=True)}
+    for edit in (
+        replace(known, because="what is sold"),
+        replace(known, because=""),
+        replace(known, public=False, because="", unit="id"),
+        replace(known, because="", unit="id", rows_per_unit="3"),
+    ):
+        text = edit_table(text, "products", edit, TEXTS)
+        loaded = load_policy(text, "rules.yaml", VARIABLES).tables["products"]
+        assert loaded.columns["price"].hidden
+        assert (loaded.public, loaded.because or "") == (edit.public, edit.because)
+    bare = edit_table(text, "products", replace(read_table(text, "products"), columns={"price": ColumnEdit()}), TEXTS)
+    assert "products: public" in bare
 
 
 @settings(max_examples=40)

@@ -151,6 +151,24 @@ def test_two_operators_do_not_undo_each_other(running: Noisegate, visitor: Visit
     assert running.rules.read_text() == by_hand
 
 
+def test_two_forms_of_one_table_do_not_undo_each_other(running: Noisegate, visitor: Visitor) -> None:
+    """A form sends all rules of its table: an older one would show again what somebody has hidden meanwhile."""
+    first, second, other = form(visitor, "orders"), form(visitor, "orders"), form(visitor, "order_items")
+    hidden = send(visitor, "/tables/review", first, **{"hidden:note": "on"})[1]
+    assert send(visitor, "/tables/save", fields_of(hidden))[0] == 303
+    for path in ("/tables/check", "/tables/review", "/tables/save"):
+        status, _, words = send(visitor, path, second, **{"upper:amount": "700"})
+        assert (status, "changed meanwhile" in words) == (409, True)
+    assert send(visitor, "/tables/review", other, **{"upper:unit_price": "70"})[0] == 200
+    assert "note: hidden" in running.rules.read_text()
+
+
+def test_a_column_that_the_form_did_not_show_keeps_its_rules(running: Noisegate, visitor: Visitor) -> None:
+    fields = {name: text for name, text in form(visitor, "customers").items() if not name.endswith(":email")}
+    status, _, words = send(visitor, "/tables/review", fields, **{"hidden:name": "on"})
+    assert (status, "+ name: hidden" in words, "- email: hidden" in words) == (200, True, False)
+
+
 def test_rules_that_the_proxy_does_not_take_are_taken_back(
     database: RealDatabase, running: Noisegate, visitor: Visitor
 ) -> None:  # fmt: skip

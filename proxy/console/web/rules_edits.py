@@ -15,6 +15,7 @@ from rules.refusal import Refusal
 
 _WIDEST: Final = 4096  # lines are not broken anew
 _LONGEST_SCALAR: Final = 200  # of a number or a date; more may be brackets within each other, or digits without end
+_OF_PROTECTED: Final = ("unit", "rows_per_unit", "rows_auto", "sum_per_unit")  # of tables that are not public
 _NUMBERS: Final = (int, float, ScalarFloat, datetime.date)
 
 
@@ -53,13 +54,13 @@ def read_table(text: str, table: str) -> TableEdit:
     match rules:
         case "public":
             return TableEdit(public=True)
-        case {"public": {"because": because}}:
-            return TableEdit(public=True, because=str(because))
         case CommentedMap():
             columns = {str(name): _column(rule) for name, rule in (rules.get("columns") or {}).items()}
-            public = rules.get("public") is True
-            because, unit, rows = (_text(rules.get(key)) for key in ("because", "unit", "rows_per_unit"))
-            return TableEdit(public, because, unit, rows, columns)
+            public = rules.get("public")
+            said = public if isinstance(public, CommentedMap) else rules
+            because = _text(said.get("because"))
+            unit, rows = (_text(rules.get(key)) for key in ("unit", "rows_per_unit"))
+            return TableEdit(said is public or public is True, because, unit, rows, columns)
     raise BadEdit(f'the rules of "{table}" are not of a form that can be edited here')
 
 
@@ -70,14 +71,19 @@ def edit_table(text: str, table: str, edit: TableEdit, texts: frozenset[str]) ->
         return text
     yaml = _yaml()
     document, tables = _tables(yaml, text)
-    if edit.public != before.public or (edit.public and edit.because != before.because):
-        tables[table] = _public(edit) if edit.public else CommentedMap()
     rules = tables[table]
-    if isinstance(rules, CommentedMap) and not edit.public:
+    if not isinstance(rules, CommentedMap):  # the word "public" alone
+        rules = tables[table] = CommentedMap(public=True)
+        rules.fa.set_flow_style()
+    if edit.public != before.public or (edit.public and edit.because != before.because):
+        _put_public(rules, edit)
+    if not edit.public:
         for key in ("unit", "rows_per_unit"):
             if getattr(edit, key) != getattr(before, key):
                 _put(rules, key, getattr(edit, key))
-        _edit_columns(rules, before, edit, texts)
+    _edit_columns(rules, before, edit, texts)
+    if rules == {"public": True}:
+        tables[table] = "public"
     written = io.StringIO()
     yaml.dump(document, written)
     return written.getvalue()
@@ -106,12 +112,15 @@ def _tables(yaml: YAML, text: str) -> tuple[CommentedMap, CommentedMap]:
     return document, tables
 
 
-def _public(edit: TableEdit) -> object:
-    if not edit.because:
-        return "public"
+def _put_public(rules: CommentedMap, edit: TableEdit) -> None:
+    """Its columns keep their rules either way: one that is hidden stays hidden."""
+    for key in ("public", "because", *(_OF_PROTECTED if edit.public else ())):
+        rules.pop(key, None)
+    if not edit.public:
+        return
     because = CommentedMap(because=_checked(edit.because))
     because.fa.set_flow_style()
-    return CommentedMap(public=because)
+    rules.insert(0, "public", because if edit.because else True)
 
 
 def _column(rules: object) -> ColumnEdit:

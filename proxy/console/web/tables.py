@@ -78,7 +78,12 @@ async def edit(page: Page) -> Response:
     table, text = _find(page, name), RulesHistory(page.house.rules).current()
     table_edit = await asyncio.to_thread(read_table, text, name)
     draft = await asyncio.to_thread(draft_of, text, page.house.rules, _now(page)[1])
-    return await _form(page, name, table, table_edit, draft)
+    return await _form(page, name, table, table_edit, draft, _state_of(table_edit))
+
+
+def _state_of(table_edit: TableEdit) -> str:
+    """Name the rules of one table that a form began with: it sends all of them, those that others changed since too."""
+    return digest_of(repr(table_edit))
 
 
 def _find(page: Page, name: str) -> Table:
@@ -90,8 +95,8 @@ def _find(page: Page, name: str) -> Table:
 
 
 async def _form(
-    page: Page, name: str, table: Table, table_edit: TableEdit, draft: Draft, status: int = 200
-) -> Response:
+    page: Page, name: str, table: Table, table_edit: TableEdit, draft: Draft, opened: str, status: int = 200
+) -> Response:  # fmt: skip
     catalog = _now(page)[1]
     noise = await asyncio.to_thread(noise_of, draft, catalog, name, table)
     rulebook = page.house.console.vitals.service.rulebook
@@ -111,6 +116,7 @@ async def _form(
         "table.html",
         status,
         name=name,
+        opened=opened,
         edit=table_edit,
         columns=rows,
         rows_noise=noise.get(ROWS),
@@ -141,6 +147,8 @@ async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
     edit = edit_of(form, table)
     texts = frozenset(column.name for column in table.columns if column.type.base in _TEXTS)
     before = RulesHistory(rules).current()
+    if _state_of(await asyncio.to_thread(read_table, before, name)) != form["opened"]:
+        raise NotWritten(CHANGED, hint=AGAIN)
     try:
         text = await asyncio.to_thread(edit_table, before, name, edit, texts)
     except BadEdit as wrong:
@@ -168,7 +176,8 @@ def edit_of(form: PageForm, table: Table) -> TableEdit:
             nullable=form[f"full:{name}"] != "on",
         )
 
-    columns = {open_column.name: column(open_column.name) for open_column in table.columns}
+    shown = (column.name for column in table.columns if f"lower:{column.name}" in form)  # not those that came since
+    columns = {name: column(name) for name in shown}
     because, unit, rows = (form[key].strip() for key in ("because", "unit", "rows_per_unit"))
     return TableEdit(form["public"] == "on", because, unit, rows, columns)
 
@@ -177,7 +186,7 @@ async def review(page: Page) -> Response:
     """Return what saving would change; with mistakes the form again."""
     name, table, edit, draft = await _drafted(page)
     if not draft.can_be_saved:
-        return await _form(page, name, table, edit, draft, 422)
+        return await _form(page, name, table, edit, draft, (await page.form())["opened"], 422)
     before = RulesHistory(page.house.rules).current()
     return page.render(
         "review.html",
@@ -191,30 +200,30 @@ async def review(page: Page) -> Response:
 
 async def save(page: Page) -> Response:
     """Write what was reviewed, and have the proxy read it; what it does not take is taken back."""
-    name, table, edit, draft = await _drafted(page)
-    if not draft.can_be_saved:
-        return await _form(page, name, table, edit, draft, 422)
-    base = (await page.form())["base"]
-    await _put_in_force(page, draft.text, base, f"table {name}")
+    form = await page.form()
+    async with _SAVING:  # what is drafted on a text that is taken back again would bring it back
+        name, table, edit, draft = await _drafted(page)
+        if not draft.can_be_saved:
+            return await _form(page, name, table, edit, draft, form["opened"], 422)
+        await _put_in_force(page, draft.text, form["base"], f"table {name}")
     return page.go(f"/tables/edit?table={quote(name)}", "Saved, and in force.")
 
 
 async def _put_in_force(page: Page, text: str, base: str, change: str) -> None:
     """Replace the rules file, whose digest has to be `base`, and reload; raises a Refusal, and then nothing changed."""
     versions = RulesHistory(page.house.rules)
-    async with _SAVING:
-        before = versions.current()
-        if digest_of(before) != base:
-            raise NotWritten(CHANGED, hint=AGAIN)
-        if before == text:
-            return
-        event("console", operator=page.user, command="EDIT RULES")
-        version = await asyncio.to_thread(versions.replace, before, text, page.user, change)
-        try:
-            await page.command(Command("RELOAD"))
-        except BaseException:  # an end of the request too: what is not in force does not stay in the file
-            versions.take_back(version, text, before)
-            raise
+    before = versions.current()
+    if digest_of(before) != base:
+        raise NotWritten(CHANGED, hint=AGAIN)
+    if before == text:
+        return
+    event("console", operator=page.user, command="EDIT RULES")
+    version = await asyncio.to_thread(versions.replace, before, text, page.user, change)
+    try:
+        await page.command(Command("RELOAD"))
+    except BaseException:  # an end of the request too: what is not in force does not stay in the file
+        versions.take_back(version, text, before)
+        raise
 
 
 async def history(page: Page) -> Response:
@@ -249,7 +258,8 @@ async def restore(page: Page) -> Response:
     if not draft.can_be_saved:
         wrong = next(remark.finding for remark in draft.remarks if remark.is_error)
         raise BadEdit(f"version {version.number} does not fit the database any more: {wrong}")
-    await _put_in_force(page, text, form["base"], f"back to version {version.number}")
+    async with _SAVING:
+        await _put_in_force(page, text, form["base"], f"back to version {version.number}")
     return page.go("/tables/history", f"Version {version.number} is in force again.")
 
 
