@@ -315,12 +315,15 @@ def test_connections_that_ask_for_nothing_keep_nobody_out(visitor: Visitor) -> N
 def test_a_gateway_names_its_user_and_nobody_else_can(database: RealDatabase, tmp_path: Path) -> None:
     gateway = (*PORT, "--console-trusted-header", "X-User", "--console-trusted-from", "127.0.0.1")
     with noisegate(tmp_path, database.reader_dsn, rules=RULES, name=database.name, arguments=gateway) as served:
-        root = Visitor(port_of(served), headers={"X-User": "root"})
-        first = root.get("/tables/edit?table=orders")  # for the cookie that its forms need
-        assert (first.status, first.headers["location"]) == (303, "/tables/edit?table=orders")
+        root = Visitor(port_of(served), headers={"X-User": "root"})  # without a cookie, as after another site's link
         assert "Clients are answered." in root.get("/health").words
         assert "Log out" not in root.get("/health").words
         assert root.post("/health/refresh", at="/health").headers["location"] == "/health"
+        assert "The schema and the public tables were read again." in root.get("/health").words
+        assert not root.cookie
+        ada = Visitor(port_of(served), headers={"X-User": "ada"})
+        assert ada.get("/me").status == 200
+        assert root.post("/health/refresh", token="0" * 64).status == 403
         assert Visitor(port_of(served), headers={"X-User": "nobody"}).get("/health").headers["location"] == "/login"
         assert Visitor(port_of(served)).get("/health").headers["location"] == "/login"
     away = (*PORT, "--console-trusted-header", "X-User", "--console-trusted-from", "10.0.0.0/8")

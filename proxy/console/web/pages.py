@@ -48,7 +48,7 @@ class Page:
     request: Request
     house: ProxyParts
     visits: Visits
-    number: str  # of the cookie
+    number: str  # of the cookie, or a word for who comes by a gateway
     visit: Visit
 
     @property

@@ -131,13 +131,8 @@ class Site:
 
         async def answer(request: Request) -> Response:
             number, visit = await self._visitor(request)
-            if visit is None:
+            if visit is None or number is None:
                 return RedirectResponse("/login", 303)
-            if number is None:  # of a gateway's user, who has not seen a form yet
-                query = f"?{request.url.query}" if request.url.query else ""
-                response: Response = RedirectResponse(f"{request.url.path}{query}", 303)
-                self._set_cookie(response, self._cookie, self._visits.new_cookie())
-                return response
             if visit.role != role:
                 return _message(404, "There is no such page", f"You are logged in as the {visit.role} {visit.user}.")
             house = self._find_house()
@@ -154,11 +149,15 @@ class Site:
         return answer
 
     async def _visitor(self, request: Request) -> tuple[str | None, Visit | None]:
-        """The number of the browser's cookie, and who is logged in with it."""
-        number = self._visits.number_of(request.cookies.get(self._cookie, ""))
+        """The number of the browser's cookie, and who is logged in with it.
+
+        Users of a gateway have no cookie of ours, which a browser would keep back when another site leads to us, as
+        the gateway's own login may: the tokens of their forms are made of their names.
+        """
         trusted = self._door.find_trusted(request.headers.get(self._door.settings.trusted_header), _peer(request))
         if trusted is not None:
-            return number, trusted
+            return f"of the gateway: {trusted.user}", trusted
+        number = self._visits.number_of(request.cookies.get(self._cookie, ""))
         visit = None if number is None else self._visits.find(number, asyncio.get_running_loop().time())
         if visit is not None and not await self._door.is_current(visit, _peer(request)):
             self._visits.end(str(number))
