@@ -6,8 +6,8 @@ row can have caused tells of it, so it is an analyst's last until forgiven.
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -24,6 +24,7 @@ from rules.refusal import InnerFailure, Refusal, RulesChanged, can_tell_of_rows
 
 LEVELS: Final = (50, 80, 100)
 _ALL: Final = 99  # percent: what is left pays for nothing that is worth asking
+_RETRY_SECONDS: Final = 2.0  # until the ledger takes a fault that it did not take at once
 
 
 class FailedStatement(Exception):
@@ -163,10 +164,7 @@ class Faults:
         else:
             unfinished(context, receipt.charge, kind, cause)
         self._waiting[context.analyst].append(_Fault(receipt.charge, self._clock(), kind, stops))
-        task = asyncio.create_task(self._try_to_write(context.analyst))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        await asyncio.shield(task)
+        await asyncio.shield(self._start(self._try_to_write(context.analyst)))
         return _schema_changed() if isinstance(reason, SchemaChanged) else inner_failure()
 
     async def write(self, analyst: str) -> None:
@@ -186,6 +184,20 @@ class Faults:
             await self.write(analyst)
         except LedgerError as error:
             ledger(analyst, error)
+            self._start(self._write_later(analyst))
+
+    async def _write_later(self, analyst: str) -> None:
+        """Other proxies may reach the ledger while we do not, and a stop has to hold there too."""
+        while analyst in self._waiting:
+            await asyncio.sleep(_RETRY_SECONDS)
+            with suppress(LedgerError):
+                await self.write(analyst)
+
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _classify(reason: Exception) -> tuple[str, bool]:

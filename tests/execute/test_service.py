@@ -13,6 +13,7 @@ import pytest
 
 from proxy.engines.engine import Row
 from proxy.engines.postgres.opening import Opening
+from proxy.execute import audit
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
 from proxy.ledger.connection import Connection
@@ -302,6 +303,28 @@ async def test_a_fault_that_the_ledger_did_not_take_is_written_before_the_next_c
         await desk.ask(block_of(UNITS))
     assert [stop.analyst for stop in await desk.ledger.stops()] == ["ada"]
     assert await desk.spent() == (1, 1)
+
+
+async def test_a_fault_that_the_ledger_did_not_take_stops_at_other_proxies_soon(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault, failures = desk.ledger.fault, [LedgerError("the ledger is away")] * 3
+
+    async def away(charge: int, time: datetime, *, cause: str, stops: bool) -> None:
+        if failures:
+            raise failures.pop()
+        await fault(charge, time, cause=cause, stops=stops)
+
+    monkeypatch.setattr(desk.ledger, "fault", away)
+    monkeypatch.setattr(audit, "_RETRY_SECONDS", 0.01)
+    with pytest.raises(InnerFailure):
+        await desk.ask(block_of(UNITS, sql=FAULTY))
+    desk.service = desk.open(desk.policy)  # another proxy, which knows the ledger alone
+    async with asyncio.timeout(10):
+        while not await desk.ledger.stops():
+            await asyncio.sleep(0.01)
+    with pytest.raises(AnalystStopped):
+        await desk.ask(block_of(IDS))
 
 
 async def test_a_cancelled_statement_stays_charged_and_stops_in_the_database(desk: Desk, shop: RealDatabase) -> None:
