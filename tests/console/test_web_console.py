@@ -298,6 +298,7 @@ def test_large_and_odd_requests_are_refused(visitor: Visitor) -> None:
     token = visitor.token("/try")
     assert visitor.post("/try", token=token, sql="x" * 600_000, analyst="ada", epsilon="").status == 413
     assert visitor._ask("POST", "/try", "%ff%fe").status in (403, 413)
+    assert visitor.post("/budgets/forgive", token=token, analyst="ada\0").status == 413
     assert visitor.get("/static/..%2f..%2fport.py").status == 404
     assert visitor._ask("DELETE", "/health", None).status in (404, 405)
 

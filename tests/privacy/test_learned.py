@@ -16,13 +16,14 @@ from random import Random
 import pytest
 
 from proxy.ledger.ledger import Ledger
+from proxy.twin.embedded import Cluster
 from rules.accounting.accountant import Limit, Totals, fits
 from rules.accounting.budgets import Budgets
 from rules.accounting.store import Charge, Release, ReleaseQuery
 from rules.mechanisms.cost import Mechanism
 from rules.refusal import BudgetSpent
-from tests.ledger.charges import IDENTITY, NOON
-from tests.support.ledgers import SqliteLedger
+from tests.ledger.charges import IDENTITY, NOON, create_database
+from tests.support.ledgers import PostgresLedger, SqliteLedger
 
 NAMES = ("ada", "bob", "eve")
 LIMIT = Limit(Decimal(4), Decimal("1e-6"))
@@ -145,3 +146,35 @@ def test_what_is_charged_is_what_was_learned(tmp_path: Path, seed: int, may_move
         await world.ledger.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("may_move", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_two_proxies_at_once_charge_what_was_learned(real_cluster: Cluster, seed: int, may_move: bool) -> None:
+    """On one ledger in PostgreSQL: two statements of each at the same time, and then all accounts."""
+
+    async def run() -> None:
+        dsn = create_database(real_cluster)
+        PostgresLedger.create(dsn, IDENTITY)
+        ledgers = [await PostgresLedger.open(dsn, IDENTITY) for _ in range(2)]
+        world = World(ledgers[0], Random(seed), may_move)
+        for _ in range(12):
+            await asyncio.gather(*(_several(replace(world, ledger=ledger)) for ledger in ledgers for _ in range(2)))
+            world.ledger = world.random.choice(ledgers)
+            await world.check()
+            world.now += timedelta(days=world.random.choice((0, 0, 1, 20)))
+            if may_move:
+                world.move(world.random.choice(NAMES))
+        for ledger in ledgers:
+            await ledger.close()
+        world.ledger = await PostgresLedger.open(dsn, IDENTITY)
+        await world.check()
+        await world.ledger.close()
+
+    asyncio.run(run())
+
+
+async def _several(world: World) -> None:
+    for _ in range(3):
+        look = world.releases and world.random.random() < 0.6
+        await (world.look if look else world.ask)(world.random.choice(NAMES))

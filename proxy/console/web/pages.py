@@ -98,7 +98,7 @@ class PageForm(dict[str, str]):
 
 
 class TooLarge(Exception):
-    """A body that no form of ours has."""
+    """A body that no form of ours has: too long, not UTF-8, or with a zero byte, which PostgreSQL has in no text."""
 
 
 async def read_form(request: Request, most_bytes: int = MOST_BODY_BYTES) -> PageForm:
@@ -116,6 +116,8 @@ async def read_form(request: Request, most_bytes: int = MOST_BODY_BYTES) -> Page
     except ValueError:
         raise TooLarge from None
     form = PageForm(pairs)
+    if any("\0" in text for text in form.values()):  # a ledger there would fail, with all who charge at that moment
+        raise TooLarge
     request.scope["noisegate.form"] = form
     return form
 
