@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from proxy.console.language import HELP, Command
 from proxy.console.vitals import Balances, Vitals
@@ -17,8 +17,10 @@ from rules.policy.model import Policy
 from rules.refusal import Refusal, Unavailable
 
 Rows = Sequence[Sequence[str | None]]
+Result = TypeVar("Result")
 
 _NONE: Final[Rows] = ()
+_going_on: Final[set[asyncio.Task[Any]]] = set()  # also when whoever asked for it has left
 
 
 class NoSuchThing(Refusal):
@@ -40,8 +42,8 @@ class Console:
     vitals: Vitals
     policy: Callable[[], Policy]
     unseen: Callable[[], Sequence[Unseen]]
-    reload: Callable[[], Awaitable[str]]  # why it was not done, or nothing
-    refresh: Callable[[], Awaitable[bool]]
+    reload: Callable[[], Coroutine[Any, Any, str]]  # why it was not done, or nothing
+    refresh: Callable[[], Coroutine[Any, Any, bool]]
 
     async def run(self, command: Command, operator: str) -> Rows:
         """Do it for an operator; raises a Refusal that says why it was not done."""
@@ -51,7 +53,8 @@ class Console:
             case "RELOAD", _:
                 await self._reload()
             case "REFRESH", _:
-                _check(await self.refresh(), "the database could not be followed; standard error of the proxy says why")
+                message = "the database could not be followed; standard error of the proxy says why"
+                _check(await to_its_end(self.refresh()), message)
             case "PAUSE", _:
                 _check(await self.vitals.service.gate.close(), "RESUME ended the pause before all statements had ended")
             case "RESUME", _:
@@ -68,7 +71,7 @@ class Console:
         return _NONE
 
     async def _reload(self) -> None:
-        if why := await self.reload():
+        if why := await to_its_end(self.reload()):
             message = "the rules were not taken; the old ones stay in force"
             raise NotDone(
                 message,
@@ -160,6 +163,20 @@ class Console:
             ("budget", budget),
             ("noise", policy.noise),
         ]
+
+
+async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Do something that must not end in the middle: the twin would have other rules than the planner, or the file."""
+    task = asyncio.create_task(work)
+    _going_on.add(task)
+    task.add_done_callback(_forget)
+    return await asyncio.shield(task)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _going_on.discard(task)
+    if not task.cancelled():
+        task.exception()
 
 
 def _session_row(number: int, session: Session, now: float) -> tuple[str | None, ...]:

@@ -158,3 +158,18 @@ def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_pat
         assert (done.returncode, len(done.stdout.splitlines())) == (0, 1 + len(HELP)), done.stderr
         said = {(line["operator"], line["command"]) for line in running.events("console")}
         assert {("root", "KILL ANALYST bob"), ("root", "PAUSE"), ("root", "SHOW VERSION")} <= said
+
+
+def test_a_reload_goes_on_to_its_end_whoever_leaves(shop: RealDatabase, tmp_path: Path) -> None:
+    """In the middle of it the twin has the new rules, and the planner the old ones."""
+    with noisegate(tmp_path, shop.reader_dsn, rules=ROOT) as running:
+        rules = running.rules.read_text()
+        running.rules.write_text(rules.replace("      email: hidden", "      email: hidden\n      name: hidden"))
+        root = psycopg.connect(running.dsn("ada", user="root", dbname="noisegate"), autocommit=True)
+        root.pgconn.send_query(b"RELOAD")
+        assert root.pgconn.flush() == 0
+        running.wait_for("console")
+        root.close()
+        assert eventually(lambda: bool(running.events("rules_loaded")))
+        with psycopg.connect(running.dsn(), autocommit=True) as ada, pytest.raises(psycopg.Error, match="name"):
+            ada.execute("SELECT count(name) FROM customers")

@@ -1,14 +1,15 @@
 """Tables: what the rules say of columns, what a bound costs, changes that are checked and saved, and their history."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from markupsafe import Markup
 from starlette.responses import Response
 
+from proxy.console.commands import to_its_end
 from proxy.console.language import Command
 from proxy.console.web.analyst import uses_of
 from proxy.console.web.pages import Page, PageForm
@@ -198,6 +199,16 @@ async def review(page: Page) -> Response:
     )
 
 
+def _whole(action: Callable[[Page], Coroutine[Any, Any, Response]]) -> Callable[[Page], Awaitable[Response]]:
+    """A request that takes too long must not leave one thing in the file, and another in force."""
+
+    async def act(page: Page) -> Response:
+        return await to_its_end(action(page))
+
+    return act
+
+
+@_whole
 async def save(page: Page) -> Response:
     """Write what was reviewed, and have the proxy read it; what it does not take is taken back."""
     form = await page.form()
@@ -221,7 +232,7 @@ async def _put_in_force(page: Page, text: str, base: str, change: str) -> None:
     version = await asyncio.to_thread(versions.replace, before, text, page.user, change)
     try:
         await page.command(Command("RELOAD"))
-    except BaseException:  # an end of the request too: what is not in force does not stay in the file
+    except BaseException:  # an end of the proxy too: what is not in force does not stay in the file
         versions.take_back(version, text, before)
         raise
 
@@ -249,6 +260,7 @@ def _find_version(versions: RulesHistory, number: str) -> tuple[Version, str]:
     return version
 
 
+@_whole
 async def restore(page: Page) -> Response:
     """Put a version in force again, if it still fits the database."""
     _check_may_edit(page)
