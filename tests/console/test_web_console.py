@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import psycopg
@@ -325,6 +326,7 @@ def test_a_gateway_names_its_user_and_nobody_else_can(database: RealDatabase, tm
         ada = Visitor(port_of(served), headers={"X-User": "ada"})
         assert ada.get("/me").status == 200
         assert root.post("/health/refresh", token="0" * 64).status == 403
+        assert _status_of_two_names(port_of(served), "root", "ada") == 303
         assert Visitor(port_of(served), headers={"X-User": "nobody"}).get("/health").headers["location"] == "/login"
         assert Visitor(port_of(served)).get("/health").headers["location"] == "/login"
     away = (*PORT, "--console-trusted-header", "X-User", "--console-trusted-from", "10.0.0.0/8")
@@ -332,6 +334,16 @@ def test_a_gateway_names_its_user_and_nobody_else_can(database: RealDatabase, tm
     other.mkdir()
     with noisegate(other, database.reader_dsn, rules=RULES, name=database.name, arguments=away) as served:
         assert Visitor(port_of(served), headers={"X-User": "root"}).get("/health").headers["location"] == "/login"
+
+
+def _status_of_two_names(port: int, first: str, second: str) -> int:
+    """As where a gateway adds its header to what the browser sent."""
+    connection = HTTPSConnection("127.0.0.1", port, context=ssl._create_unverified_context())
+    connection.putrequest("GET", "/health")
+    for name in (first, second):
+        connection.putheader("X-User", name)
+    connection.endheaders()
+    return connection.getresponse().status
 
 
 @pytest.mark.parametrize(

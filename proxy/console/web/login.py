@@ -88,11 +88,14 @@ class Door:
         event("console_login", user=user, peer=peer)
         return visit
 
-    def find_trusted(self, name: str | None, peer: str) -> Visit | None:
-        """Return who comes through the gateway, which has logged them in: from its address, as far as we can tell."""
-        if not (self.settings.trusted_header and name) or not self.trusts(peer):
+    def find_trusted(self, names: Sequence[str], peer: str) -> Visit | None:
+        """Return who comes through the gateway, which has logged them in: from its address, as far as we can tell.
+
+        Of two names one is the browser's own word, that the gateway should have taken out.
+        """
+        if len(names) != 1 or not names[0] or not self.trusts(peer):
             return None
-        visit = self._visit(name)
+        visit = self._visit(names[0])
         if visit is None or not visit.account.admits(peer):
             return None
         visit.by_gateway = True

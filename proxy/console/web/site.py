@@ -154,7 +154,8 @@ class Site:
         Users of a gateway have no cookie of ours, which a browser would keep back when another site leads to us, as
         the gateway's own login may: the tokens of their forms are made of their names.
         """
-        trusted = self._door.find_trusted(request.headers.get(self._door.settings.trusted_header), _peer(request))
+        header = self._door.settings.trusted_header
+        trusted = self._door.find_trusted(request.headers.getlist(header) if header else (), _peer(request))
         if trusted is not None:
             return f"of the gateway: {trusted.user}", trusted
         number = self._visits.number_of(request.cookies.get(self._cookie, ""))
