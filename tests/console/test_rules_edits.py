@@ -47,6 +47,15 @@ def test_what_is_not_edited_is_as_it_was(text: str) -> None:
         assert edit_table(text, table, unsaid, TEXTS) == text
 
 
+def test_values_that_a_form_cannot_have_stay_in_the_file_until_their_list_is_changed() -> None:
+    odd = 'channel: {values: ["", " shop", "a\\nb", web]}'
+    text = DEMO.replace("amount: {lower: 0, upper: 400}", f"amount: {{lower: 0, upper: 400}}\n      {odd}")
+    known = read_table(text, "orders")
+    sent = replace(known.columns["channel"], values=("shop", "a", "b", "web"))
+    after = edit_table(text, "orders", replace(known, columns={**known.columns, "channel": sent}, unit="id"), TEXTS)
+    assert changed(text, after) == ["-    unit: customer_id", "+    unit: id"]
+
+
 def test_an_edit_changes_its_own_lines_and_keeps_comments() -> None:
     known = read_table(DEMO, "orders")
     columns = {**known.columns, "amount": ColumnEdit(lower="-5", upper="1200.50"), "status": ColumnEdit(hidden=True)}

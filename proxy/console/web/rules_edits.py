@@ -64,6 +64,11 @@ def read_table(text: str, table: str) -> TableEdit:
     raise BadEdit(f'the rules of "{table}" are not of a form that can be edited here')
 
 
+def listed(lines: str) -> tuple[str, ...]:
+    """Values as a form can have them, one on each line: an empty one, or blanks around one, are only in the file."""
+    return tuple(line.strip() for line in lines.splitlines() if line.strip())
+
+
 def edit_table(text: str, table: str, edit: TableEdit, texts: frozenset[str]) -> str:
     """The text with other rules of one table; `texts` are its columns whose values are texts."""
     before = read_table(text, table)
@@ -132,7 +137,7 @@ def _column(rules: object) -> ColumnEdit:
         hidden=rules.get("hidden") is True,
         lower=_text(rules.get("lower")),
         upper=_text(rules.get("upper")),
-        values=tuple(map(_text, rules.get("values") or ())),
+        values=listed("\n".join(map(_text, rules.get("values") or ()))),
         other=rules.get("other") is True,
         nullable=rules.get("nullable") is not False,
     )

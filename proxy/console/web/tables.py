@@ -14,7 +14,7 @@ from proxy.console.language import Command
 from proxy.console.web.analyst import uses_of
 from proxy.console.web.pages import Page, PageForm
 from proxy.console.web.rules_draft import ROWS, Draft, diff_of, draft_of, noise_of, wrong_fields
-from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
+from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, listed, read_table
 from proxy.console.web.rules_history import AGAIN, CHANGED, NotWritten, RulesHistory, Version, digest_of
 from proxy.log import event
 from rules.catalog import Catalog, Table
@@ -167,12 +167,11 @@ def edit_of(form: PageForm, table: Table) -> TableEdit:
     """The fields of the form; one value of a list on each line."""
 
     def column(name: str) -> ColumnEdit:
-        values = [line.strip() for line in form[f"values:{name}"].splitlines() if line.strip()]
         return ColumnEdit(
             hidden=form[f"hidden:{name}"] == "on",
             lower=form[f"lower:{name}"].strip(),
             upper=form[f"upper:{name}"].strip(),
-            values=tuple(values),
+            values=listed(form[f"values:{name}"]),
             other=form[f"other:{name}"] == "on",
             nullable=form[f"full:{name}"] != "on",
         )
