@@ -8,7 +8,7 @@ import sys
 from typing import Any, TypeVar
 
 from proxy.execute.load_limits import FairSemaphore
-from proxy.execute.pipe import LENGTH, LOADED, MOST_ANSWER_BYTES, PLANNED, QUESTIONS, READ, Load, Question, Read
+from proxy.execute.pipe import LENGTH, LOADED, MOST_ANSWER_BYTES, PLANNED, QUESTIONS, READ, Load, Question, Read, fits
 from proxy.log import event, warn
 from proxy.metrics import WORKERS_ENDED
 from proxy.plain_data import Codec
@@ -193,6 +193,8 @@ class PlannerPool:
                 await self._tell_rules(worker)
             async with asyncio.timeout(self._seconds):
                 answer, size = await worker.ask(data, answers)
+            if not fits(question, answer, size):
+                raise Malformed("an answer to something else")
             answered = True
         except TimeoutError:
             raise TooComplex("planning the statement takes too long", hint=_SIMPLER) from None

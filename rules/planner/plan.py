@@ -28,8 +28,6 @@ from rules.sql.session_settings import CONFIDENCE, MarkKind, PreviewKind
 from rules.sql.tree import Node, bodies, holders, items, strings
 from rules.values.time_zones import ZoneUse, noting_zones
 
-MOST_SHAPE: Final = 2_000  # characters
-
 
 @frozen
 class Plan:

@@ -32,7 +32,7 @@ from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks
 from rules.planner.inner_queries import decorrelate, statement_of
 from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, find_argument, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
-from rules.planner.plan import CLOCK_WORDS, MOST_SHAPE, NeedsInner, Plan, Request, reads_clock, telling_zones
+from rules.planner.plan import CLOCK_WORDS, NeedsInner, Plan, Request, reads_clock, telling_zones
 from rules.planner.public_query import find_public_query
 from rules.planner.results import AnsweredSelect, Marked, bare_items, bare_outputs, marks_of, results_of, unmarked
 from rules.planner.rewrite import Rewritten, rewrite
@@ -44,6 +44,7 @@ from rules.release.marks import Mark
 from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_kept, shape
 from rules.sql.lower import expressions_from, lowered
 from rules.sql.selects import query_of
+from rules.sql.statement import MOST_SHAPE
 from rules.sql.syntax import Expression
 from rules.sql.system_views import REQUEST
 from rules.sql.tree import Node, bodies, canonical_tree, holders, kind
@@ -104,8 +105,7 @@ class _Planned:
 
 def _named(plan: Plan, request: Request, tree: Node) -> Plan:
     """The plan with the name and the shape by which an operator finds the statement again."""
-    query = query_of(tree)
-    written = "" if query is None or not plan.blocks else request.shape or shape(query)
+    written = "" if (query := query_of(tree)) is None or not plan.blocks else request.shape or shape(query)
     return replace(plan, fingerprint=request.fingerprint or fingerprint(request.text), shape=written[:MOST_SHAPE])
 
 

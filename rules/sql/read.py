@@ -1,7 +1,7 @@
 """A text as PostgreSQL's grammar reads it: its statements, their kinds, and the tables that they name."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 from rules.frozen import replace
 from rules.refusal import TooComplex
@@ -9,11 +9,10 @@ from rules.sql.forbidden import refusal_by_kind
 from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, names_of, parse_kept
 from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.selects import query_of
-from rules.sql.statement import Kind, Reading, RelationName, Statement
+from rules.sql.statement import MOST_SHAPE, Kind, Reading, RelationName, Statement
 from rules.sql.system_views import REQUEST, REQUESTS, SCHEMA
 from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 
-_MOST_SHAPE: Final = 2_000  # characters
 KINDS = {
     "SelectStmt": Kind.QUERY,
     "DeclareCursorStmt": Kind.DECLARE,
@@ -75,7 +74,7 @@ def _statement(piece: Piece, data: bytes) -> Statement:
         settings=tuple(_set_by_function(calls)),
         fingerprint=fingerprint,
         bars=tuple(_bars(calls, positions)),
-        shape=shape[:_MOST_SHAPE],
+        shape=shape[:MOST_SHAPE],
     )
     if refusal := refusal_by_kind(piece, calls):
         refusal.position = next((positions.of(call) for call in calls if _name(call) == refusal.about), None)

@@ -3,21 +3,24 @@
 import asyncio
 import pickle
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from proxy.execute.pipe import FORMS, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load
+from proxy.execute.pipe import FORMS, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load, Read, fits
 from proxy.execute.worker_pool import PlannerPool
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed
 from proxy.twin.embedded import Cluster
 from rules.bind.inner_answers import InnerQuery
+from rules.frozen import replace
 from rules.mechanisms.release_plan import GroupLists, GroupProduct
-from rules.planner.plan import NeedsInner
+from rules.planner.plan import NeedsInner, Plan, Request
 from rules.refusal import BudgetSpent, Mismatch
-from rules.sql.statement import Reading
+from rules.sql.read import read
+from rules.sql.statement import Kind, Reading, RelationName, Statement
 from tests.conftest import RealDatabase
 from tests.execute.crossing import Rules, answer, answers, check_crosses, check_read_or_malformed, request
 from tests.planner import tpch
@@ -113,6 +116,57 @@ def test_one_kind_of_answer_is_not_taken_for_another() -> None:
             codec.decode(data)
     with pytest.raises(Malformed):
         QUESTIONS.decode(b'["Policy",[]]')
+
+
+TEXT = "SELECT 1; SET noisegate.epsilon = 0.1; SELECT count(*) FROM orders -- é"
+PIECE = Statement(Kind.QUERY, "SELECT 1", 0)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Reading((Statement(Kind.QUERY, "SELECT count(*) FROM orders", 0, (RelationName(None, "orders", 22),)),)),
+        Reading((Statement(Kind.SET, "SET noisegate.epsilon = 10", 10), PIECE)),
+        Reading((PIECE, PIECE)),
+        Reading((Statement(Kind.QUERY, "SELECT 1; S", 0), Statement(Kind.QUERY, "SET", 10))),
+        Reading((Statement(Kind.QUERY, "é", -1),)),
+        Reading((Statement(Kind.OTHER, "", 0),) * 1000),
+        Reading((replace(PIECE, fingerprint="cc_4111111111111111"),)),
+        Reading((replace(PIECE, shape="x" * 2001),)),
+        Reading((replace(PIECE, relations=(RelationName(None, "orders", 1),) * 2000),)),
+    ],
+)
+def test_a_reading_of_another_text_is_none(reading: Reading) -> None:
+    """Or a worker that one analyst's text has taken over has others run, and pay, what they have not sent."""
+    assert not fits(Read(TEXT), reading, len(READ.encode(reading)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "",
+        " ;; -- nothing",
+        "SELECT (",
+        "do'';" * 5000,
+        "end;" * 5000,
+        "TABLE a;" * 5000,
+        "SELECT FROM " + "a," * 9_000 + "a",
+        'SELECT FROM "\x01\x01\x01"' + ', "\x01"' * 1_000,
+        "PREPARE p AS SELECT count(*) FROM a WHERE a.b IN (" + "1," * 3000 + "1); EXPLAIN EXECUTE p(1,2,'é')",
+        "/* é */ SELECT set_config('noisegate.epsilon', '1', false), margin(count(*)) FROM \"é\" ; \tABORT",
+    ],
+)
+def test_every_reading_is_of_its_text(text: str) -> None:
+    reading = read(text)
+    assert fits(Read(text), reading, len(READ.encode(reading)))
+
+
+def test_a_plan_has_no_name_but_a_fingerprint() -> None:
+    asked = Request("SELECT 1", ("public",))
+    plan = Plan((), ("SELECT 1",), 0, Decimal(1), Decimal(0), fingerprint="cc_4111111111111111")
+    assert not fits(asked, plan, 0)
+    assert fits(asked, replace(plan, fingerprint="0123456789abcdef"), 0)
 
 
 # A worker that a text has taken over writes what it likes: here it says the same to every question.
