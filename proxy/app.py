@@ -275,6 +275,7 @@ class App:
         parts.engine.settings = policy.engine_settings
         parts.catalog = catalog
         parts.freeze = freeze.told(policy, catalog, parts.freeze.unseen)
+        parts.cubes.reloaded()
         await parts.shelf.withdraw(policy)
 
     async def _open_session(self, login: Login, client: ClientPort) -> Session:

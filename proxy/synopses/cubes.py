@@ -119,6 +119,7 @@ class CubeShelf:
         self._due = DueMakes(maker.ledger, maker.clock)
         self._paid_in: dict[str, dict[str, str | None]] = {}  # by cube and reader: the role, which has paid too
         self._plans: tuple[Rulebook | None, dict[str, CubePlan]] = (None, {})
+        self._reloads = self._followed = 0  # how often rules came into force, and by which of them it is worked
 
     @property
     def is_empty(self) -> bool:
@@ -129,13 +130,25 @@ class CubeShelf:
 
         A failure leaves what there is, and is told.
         """
+        self._followed = self._reloads
         for name in set(self._standing) - set(rulebook.policy.cubes):
             await self._drop(name)
         for name in rulebook.policy.cubes:
+            if self._is_late:
+                return
             try:
                 await self._follow(name, rulebook, makes=makes)
             except Exception as error:  # noqa: BLE001 - the proxy goes on without a cube
                 warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
+
+    def reloaded(self) -> None:
+        """Note that other rules are in force: by those before nothing more is made, and nobody is charged."""
+        self._reloads += 1
+
+    @property
+    def _is_late(self) -> bool:
+        """Tell whether other rules have come into force meanwhile."""
+        return self._followed != self._reloads
 
     async def _drop(self, name: str) -> None:
         await self._stage.drop_synopsis(name)
@@ -146,9 +159,13 @@ class CubeShelf:
 
     async def _follow(self, name: str, rulebook: Rulebook, *, makes: bool) -> None:
         plan = await self._planned(name, rulebook)
+        if self._is_late:
+            return
         make = partial(self._maker.make, plan, rulebook)
         made = await self._due.make(name, rulebook, lambda since: make(once_since=since)) if makes else None
         kept = await self._maker.find(name) if made is None else made
+        if self._is_late:
+            return  # the next look charges and serves by the rules that hold now
         if not kept:
             if name in self._standing:
                 await self._drop(name)

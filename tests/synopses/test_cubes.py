@@ -2,8 +2,9 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import combinations
 
@@ -11,12 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.execute.rulebook import Rulebook
+from proxy.synopses.cubes import CubeMaker
 from proxy.synopses.make import drop
+from rules.accounting.store import KeptRelease
 from rules.catalog import Catalog, Index, TableName
 from rules.policy.rules_yaml import RulesError
 from rules.refusal import BudgetSpent
 from rules.synopses.check import check_synopses
-from rules.synopses.cubes import plan_cube
+from rules.synopses.cubes import CubePlan, plan_cube
 from rules.synopses.plan import NotPlanned
 from tests.conftest import RealDatabase
 from tests.support import shop as shop_data
@@ -126,6 +130,32 @@ async def test_a_budget_that_does_not_hold_it_runs_nothing(place: CubeStage) -> 
 
     assert not place.book.standing
     assert not await place.charges()
+
+
+async def test_what_is_made_while_the_rules_change_charges_nobody_by_the_old_ones(
+    place: CubeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is the next cube made by them, which may be in the rules no more."""
+    second = CUBE.replace("synopses: {daily", "  later").replace("epsilon: 10", "epsilon: 5").replace("}}", "}")
+    both = RULES + CUBE.replace("synopses: {daily", "synopses:\n  daily").replace("}}", "}") + second
+    poor = (RULES + CUBE).replace("epsilon: 12", "epsilon: 3")
+    make = CubeMaker.make
+
+    async def make_slowly(
+        maker: CubeMaker, plan: CubePlan, rulebook: Rulebook, *, once_since: datetime | None
+    ) -> Sequence[KeptRelease]:
+        made = await make(maker, plan, rulebook, once_since=once_since)
+        place.shelf.reloaded()
+        return made
+
+    with monkeypatch.context() as slow:
+        slow.setattr(CubeMaker, "make", make_slowly)
+        await place.shelf.follow(place.rulebook(both))
+
+    assert [await place.paid(who) for who in ("", "synopsis later", "ada", "bob")] == [1, 0, 0, 0]
+    await place.shelf.follow(place.rulebook(poor))
+    assert place.readers == ("ada",)
+    assert [await place.paid(who) for who in ("", "ada", "bob")] == [1, 1, 0]
 
 
 async def test_two_proxies_that_find_it_due_at_once_make_it_once(place: CubeStage) -> None:
