@@ -268,15 +268,16 @@ class App:
 
     async def _put_in_force(self, policy: Policy, catalog: Catalog, parts: Components, freeze: Freeze) -> None:
         """Change twin and rules together, or not at all."""
+        freeze = freeze.told(policy, catalog, parts.freeze.unseen)  # before what is hidden keeps the rules from fitting
         shown = await with_kept_bounds(freeze.hide(policy, catalog), catalog, parts.ledger)
         check_rules(shown, catalog)
         await parts.twins.refresh(catalog, shown)
         await parts.service.load(shown, catalog)
         parts.engine.settings = policy.engine_settings
         parts.catalog = catalog
-        parts.freeze = freeze.told(policy, catalog, parts.freeze.unseen)
+        parts.freeze = freeze
         parts.cubes.reloaded()
-        await parts.shelf.withdraw(policy)
+        await parts.shelf.withdraw(shown)
 
     async def _open_session(self, login: Login, client: ClientPort) -> Session:
         if self._parts is None or self._console is None:

@@ -1,6 +1,6 @@
 """The rules as they are in force: with ranges that private looks have found, without what the DBA has not seen yet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -22,8 +22,11 @@ from proxy.settings import Settings
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog, TableName
 from rules.policy.column_kind import kind_of
-from rules.policy.freeze import Seen, Unseen, find_unseen, hide_unseen, see
+from rules.policy.finding import Finding, warning
+from rules.policy.freeze import Seen, Unseen, find_unseen, see
 from rules.policy.model import Bound, Policy, table_name
+from rules.policy.rules_yaml import dotted
+from rules.synopses.check import hide_since
 
 
 @dataclass(frozen=True)
@@ -46,17 +49,27 @@ class Freeze:
 
     def hide(self, policy: Policy, catalog: Catalog) -> Policy:
         """The rules as analysts meet them."""
-        return policy if self.seen is None else hide_unseen(policy, catalog, self.seen)
+        return policy if self.seen is None else hide_since(policy, catalog, self.seen)
 
     def told(self, policy: Policy, catalog: Catalog, before: Sequence[Unseen]) -> "Freeze":
         """Say what is hidden now and was not before."""
         unseen = () if self.seen is None else find_unseen(policy, catalog, self.seen)
-        for late in unseen:
-            if late not in before:
-                finding = late.finding(lock_of(self.rules).name, str(self.rules))
-                tell(str(finding))
-                warn("hidden_until_locked", place=late.place)
+        new = [late for late in unseen if late not in before]
+        for late in new:
+            tell(str(late.finding(lock_of(self.rules).name, str(self.rules))))
+            warn("hidden_until_locked", place=late.place)
+        for finding in self.resting(policy, catalog) if new else ():
+            tell(str(finding))
         return replace(self, unseen=unseen)
+
+    def resting(self, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+        """Say of each synopsis and cube that rests on what is hidden that it is gone with it."""
+        shown = self.hide(policy, catalog)
+        for name in policy.synopses:
+            if name not in shown.synopses:
+                words = f"it rests on what is not as {lock_of(self.rules).name} says: it is hidden from analysts"
+                hint = f"once you have reviewed that, run noisegate lock {self.rules}"
+                yield warning(dotted(("synopses", name)), words, hint)
 
 
 async def with_kept_bounds(policy: Policy, catalog: Catalog, ledger: Ledger) -> Policy:

@@ -16,19 +16,19 @@ from proxy.engines.engine import Readable
 from proxy.engines.engines import find_excess, real_database
 from proxy.load_config import ConfigurationError, ledger_place, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
-from proxy.policy_in_force import as_words, put_bounds, read_kept
+from proxy.policy_in_force import Freeze, as_words, put_bounds, read_kept
 from proxy.settings import Settings
 from proxy.twin.server_programs import collation_notes, version_for
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog, TableName
 from rules.planner.expected_error import expected_errors
 from rules.policy.finding import Finding, Severity, by_severity, error, note, warning
-from rules.policy.freeze import Seen, as_text, changes_between, find_unseen, hide_unseen, see
+from rules.policy.freeze import Seen, as_text, changes_between, find_unseen, see
 from rules.policy.json_schema import rules_schema
 from rules.policy.model import Policy, table_name
 from rules.policy.rules_yaml import Source, dotted
 from rules.policy.suggest import suggest_changes, suggest_rules
-from rules.synopses.check import check_whole
+from rules.synopses.check import check_whole, hide_since
 
 READER: Final = "noisegate_reader"
 PUBLIC_READER: Final = "noisegate_public_reader"
@@ -52,7 +52,7 @@ def check(
     bounds = run(read_kept(Settings(rules, place), look.catalog)) if policy.auto_columns else []
     looks = list(_looks(rules, policy, bounds))
     policy = put_bounds(policy, look.catalog, bounds)
-    shown = policy if seen is None else hide_unseen(policy, look.catalog, seen)
+    shown = policy if seen is None else hide_since(policy, look.catalog, seen)
     source = Source(rules.read_text(encoding="utf-8"), str(rules), environment)
     ours = [*_findings(rules, policy, look, seen, source), *_public_reader(shown, look.catalog), *looks]
     paths = {finding.path for finding in ours if finding.path != "database"}  # what is hidden, and why
@@ -109,6 +109,7 @@ def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None, source
         yield from (
             unseen.finding(lock_of(rules).name, str(rules)) for unseen in find_unseen(policy, look.catalog, seen)
         )
+        yield from Freeze(rules, seen).resting(policy, look.catalog)
 
 
 def _public_reader(shown: Policy, catalog: Catalog) -> Iterator[Finding]:
@@ -199,7 +200,7 @@ def grants(rules: Path, role: str | None) -> int:
     say(database.role_grants(policy, database.name, role or database.user or READER).rstrip("\n"))
     if policy.public_reader is not None:
         catalog, seen = run(look_at(policy.database)).catalog, read_lock(rules)
-        shown = policy if seen is None else hide_unseen(policy, catalog, seen)
+        shown = policy if seen is None else hide_since(policy, catalog, seen)
         reader = real_database(policy.public_reader)
         sql = reader.public_grants(Readable.of(shown, catalog), catalog, reader.user or PUBLIC_READER)
         say(sql.rstrip("\n"))

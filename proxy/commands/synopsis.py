@@ -159,7 +159,10 @@ async def _opened(settings: Settings, name: str) -> AsyncIterator[Open]:
     engine = real_database(policy.database).open_engine(settings=policy.engine_settings)
     try:
         catalog = await engine.catalog()
-        shown = Freeze(settings.rules).read_again(policy, catalog).hide(policy, catalog)
+        freeze = Freeze(settings.rules).read_again(policy, catalog)
+        shown = freeze.hide(policy, catalog)
+        if name not in shown.synopses:
+            raise ConfigurationError("\n".join(map(str, freeze.resting(policy, catalog))))
         check_rules(shown, catalog)
         ledger = await open_ledger(settings, ledger_identity(catalog))
         try:

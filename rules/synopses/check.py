@@ -17,6 +17,7 @@ from rules.mechanisms.release_plan import Block, Measure
 from rules.mechanisms.threshold import find_threshold
 from rules.planner.check_rules import check_all
 from rules.policy.finding import Finding, by_severity, error, note, warning
+from rules.policy.freeze import Seen, hide_unseen
 from rules.policy.model import Policy
 from rules.policy.rules_yaml import dotted
 from rules.policy.synopses import CubeRules, MadeOnce, account_name
@@ -34,6 +35,31 @@ _BAD = 0.1  # of rows in another cell, from which on fewer bins are better
 def check_whole(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
     """Everything worth saying about rules over this catalog, synopses among it, errors first."""
     return by_severity([*check_all(policy, catalog), *check_synopses(policy, catalog)])
+
+
+def hide_since(policy: Policy, catalog: Catalog, seen: Seen) -> Policy:
+    """The rules with all hidden that was not seen, and without the synopses and cubes that rest on it.
+
+    Such a one would be an error of the rules, and a column that somebody alters would keep the proxy from starting.
+    """
+    shown = hide_unseen(policy, catalog, seen)
+    lost = [name for name in shown.synopses if _rests(name, shown, catalog) and not _rests(name, policy, catalog)]
+    if not lost:
+        return shown
+    kept = {name: rules for name, rules in shown.synopses.items() if name not in lost}
+    return shown.model_copy(update={"synopses": kept})
+
+
+def _rests(name: str, policy: Policy, catalog: Catalog) -> bool:
+    """Return whether a synopsis or a cube rests on what these rules do not have."""
+    try:
+        if name in policy.cubes:
+            plan_cube(name, policy, catalog)
+        else:
+            plan_synopsis(name, policy, catalog)
+    except NotPlanned:
+        return True
+    return False
 
 
 def check_synopses(policy: Policy, catalog: Catalog) -> Iterator[Finding]:

@@ -4,16 +4,22 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from proxy.execute.rulebook import Rulebook
+from proxy.policy_in_force import Freeze
 from proxy.synopses.fit_release import FitFailed, fitted_schema
 from proxy.synopses.make import Maker, drop
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.store import KeptRelease
+from rules.catalog import TableName, TypeName
 from rules.mechanisms.draw import Drawable, OpenDPNoise
+from rules.policy.finding import Severity
+from rules.policy.freeze import see
 from rules.refusal import BudgetSpent, InnerFailure
+from rules.synopses.check import check_whole, hide_since
 from rules.synopses.plan import SynopsisPlan
 from tests.synopses.stage import RULES, SYNOPSIS, Shown, SynopsisStage, synopsis_stage
 
@@ -312,3 +318,26 @@ async def test_without_delta_it_is_paid_as_epsilon(place: SynopsisStage) -> None
     ((charge,),) = [await place.charges()]
     assert [mechanism.epsilon for mechanism in charge.fresh] == [Decimal(10)]
     assert place.schema.epsilon == 10
+
+
+async def test_what_rests_on_a_column_that_is_hidden_is_hidden_with_it(place: SynopsisStage) -> None:
+    """Or a column whose type somebody alters keeps all of its table from being answered, and a proxy from starting."""
+    cube = "  daily: {epsilon: 1, table: orders, cube: [customers.city]}\n"
+    cube += "  other: {epsilon: 1, table: orders, cube: [status]}\n"
+    rules = place.policy(RULES + SYNOPSIS.replace("synopses: {", "synopses:\n  ").replace("}}}", "}}") + cube)
+    customers = place.catalog.find_table(TableName("public", "customers"))
+    assert customers is not None
+    columns = [
+        replace(column, type=TypeName("varchar(60)", "varchar")) if column.name == "city" else column
+        for column in customers.columns
+    ]
+    tables = [replace(table, columns=tuple(columns)) if table is customers else table for table in place.catalog.tables]
+    altered, seen = replace(place.catalog, tables=tuple(tables)), see(rules, place.catalog)
+
+    shown = hide_since(rules, altered, seen)
+
+    assert list(shown.synopses) == ["other"]
+    assert not [finding for finding in check_whole(shown, altered) if finding.severity is Severity.ERROR]
+    assert hide_since(rules, place.catalog, seen) == rules
+    freeze = Freeze(Path("rules.yaml"), seen)
+    assert [finding.path for finding in freeze.resting(rules, altered)] == ["synopses.explore", "synopses.daily"]
