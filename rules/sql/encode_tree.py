@@ -5,6 +5,7 @@ looks each field up once (Protocol Buffers encoding: a tag, then a varint or a l
 libpg_query forgets parentheses as it prints ((a AND b) IS NULL comes out as a AND b IS NULL), so a condition inside an
 operator gets a cast to boolean, which it has already and which is printed in parentheses. It forgets quotes around
 the names of windows, arguments and what JOIN … USING joins ("a.b" comes out as a.b), so these stand quoted in the tree.
+Of what may stand in FROM in place of a function it prints some and leaves out the rest, so that is selected there.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from postgast import pg_query_pb2
 
+from rules.sql.selects import column_name
 from rules.sql.tree import PLACES, Json, Node, items, kind, strings
 
 
@@ -19,7 +21,9 @@ class Unprintable(Exception):
     """A tree that would end the process that prints it."""
 
 
-_BARE_NAMES = {  # that are printed as they are, by the nodes that have them: the fields on the way
+Path = tuple[str, ...]  # fields on the way to a name
+
+_BARE_NAMES: dict[str, Path] = {  # that are printed as they are, by the nodes that have them
     "WindowDef": ("name",),
     "FuncCall": ("over", "name"),
     "JsonArrayAgg": ("constructor", "over", "name"),
@@ -27,21 +31,48 @@ _BARE_NAMES = {  # that are printed as they are, by the nodes that have them: th
     "NamedArgExpr": ("name",),
     "JoinExpr": ("join_using_alias", "aliasname"),
 }
+_WINDOWS = {name: path for name, path in _BARE_NAMES.items() if name == "WindowDef" or "over" in path}
+_FRAMES = ("partition", "range", "rows", "groups")
+"""Names that stand without quotes where another window is made of theirs: OVER ("rows" ORDER BY a) comes out as a
+frame. Nobody sees the name of a window, so these get a space, with which they are quoted."""
 
 
 def quote(name: str, body: Node) -> Node:
     """The body of a wrapped node with its bare name in quotes."""
-    return _quoted(body, _BARE_NAMES[name])
+    if name in _WINDOWS:
+        for field in ("name", "refname"):
+            body = _changed(body, (*_WINDOWS[name][:-1], field), lambda text: text + " " * (text in _FRAMES))
+    return _changed(body, _BARE_NAMES[name], lambda text: '"' + text.replace('"', '""') + '"')
 
 
-def _quoted(node: Node, path: tuple[str, ...]) -> Node:
+def _changed(node: Node, path: Path, change: Callable[[str], str]) -> Node:
     field, *rest = path
     match node.get(field):
         case str() as text if text:
-            return node | {field: '"' + text.replace('"', '""') + '"'}
+            return node | {field: change(text)}
         case dict() as inner if rest:
-            return node | {field: _quoted(inner, tuple(rest))}
+            return node | {field: _changed(inner, tuple(rest), change)}
     return node
+
+
+_LEFT_OUT = frozenset(
+    "JsonParseExpr JsonScalarExpr JsonSerializeExpr JsonObjectConstructor JsonArrayConstructor "
+    "JsonArrayQueryConstructor JsonFuncExpr A_Expr".split()
+)  # in FROM; the A_Expr that may stand there is NULLIF
+
+
+def select_from(name: str, body: Node) -> tuple[str, Node]:
+    """FROM json_array(a) AS x is FROM LATERAL (SELECT json_array(a)) AS x(x): it has one row and one column."""
+    functions = [items(kind(function)[1], "items")[0] for function in items(body, "functions")]
+    called = kind(functions[0])[0] if len(functions) == 1 else ""
+    if called not in _LEFT_OUT or body.get("ordinality") or body.get("coldeflist"):
+        return name, body
+    alias = body.get("alias") or {"aliasname": column_name(functions[0])}
+    assert isinstance(alias, dict), "an alias is a node"
+    columns = alias.get("colnames") or [{"String": {"sval": alias["aliasname"]}}]
+    select: Node = {"targetList": [{"ResTarget": {"val": functions[0]}}], "limitOption": "LIMIT_OPTION_DEFAULT"}
+    query: Node = {"SelectStmt": select | {"op": "SETOP_NONE"}}
+    return "RangeSubselect", {"lateral": True, "subquery": query, "alias": alias | {"colnames": columns}}
 
 
 _COMPARISONS = frozenset(("=", "<>", "<", ">", "<=", ">="))
@@ -208,6 +239,7 @@ SMALL = [bytes((number,)) for number in range(0x80)]
 _FENCES: dict[str, Rewrite] = {
     **dict.fromkeys(_OPERANDS, lambda name, body: (name, fence(name, body))),
     **dict.fromkeys(_BARE_NAMES, lambda name, body: (name, quote(name, body))),
+    "RangeFunction": select_from,
 }
 
 

@@ -149,17 +149,30 @@ def _plain(node: Json) -> Json:
 
 
 def _interval(cast: Node) -> Node:
-    """interval '90' day is '90 day'::interval."""
+    """interval '90' day is '90 day'::interval day: as a column that is of another type than '90 day'::interval."""
+    amount, fields = _amount_and_fields(cast)
+    if fields not in _FIELDS or _WHOLE.fullmatch(amount) is None:
+        return cast
+    return cast | {"arg": {"A_Const": {"sval": {"sval": f"{amount} {_FIELDS[fields]}"}, "location": -1}}}
+
+
+def type_of_cast(cast: Node) -> Node:
+    """The type that a value is cast to: of '90 day'::interval day it is interval, for its field cuts nothing off."""
+    amount, fields = _amount_and_fields(cast)
+    type_name = cast["typeName"]
+    assert isinstance(type_name, dict), "a cast has a type"
+    if fields not in _FIELDS or _WHOLE.fullmatch(amount.removesuffix(f" {_FIELDS[fields]}")) is None:
+        return type_name
+    return {key: each for key, each in type_name.items() if key != "typmods"}
+
+
+def _amount_and_fields(cast: Node) -> tuple[str, int]:
+    """The text that is cast to an interval of some fields; of any other cast an empty one, and no field."""
     type_name = cast["typeName"]
     if not isinstance(type_name, dict) or strings(type_name.get("names"))[-1:] != ("interval",):
-        return cast
+        return "", 0
     amount, fields = (_constant(node) for node in (cast.get("arg"), next(iter(items(type_name, "typmods")), None)))
-    if not isinstance(amount, str) or not isinstance(fields, int) or fields not in _FIELDS:
-        return cast
-    if _WHOLE.fullmatch(amount) is None:
-        return cast
-    value: Node = {"A_Const": {"sval": {"sval": f"{amount} {_FIELDS[fields]}"}, "location": -1}}
-    return cast | {"arg": value, "typeName": {key: each for key, each in type_name.items() if key != "typmods"}}
+    return (amount, fields) if isinstance(amount, str) and isinstance(fields, int) else ("", 0)
 
 
 def _constant(node: Json) -> Json:

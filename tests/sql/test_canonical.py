@@ -9,9 +9,9 @@ from rules.sql.tree import canonical_tree
 @pytest.mark.parametrize(
     ("written", "canonical"),
     [
-        ("interval '90' day", "'90 day'::interval"),
-        ("interval '-3' month", "'-3 month'::interval"),
-        ("'2'::interval hour", "'2 hour'::interval"),
+        ("interval '90' day", "'90 day'::interval day"),
+        ("interval '-3' month", "'-3 month'::interval month"),
+        ("'2'::interval hour", "'2 hour'::interval hour"),
     ],
 )
 def test_a_number_of_one_unit_is_an_interval_like_any_other(written: str, canonical: str) -> None:

@@ -9,7 +9,7 @@ from postgast import pg_query_pb2
 
 from rules.sql.encode_tree import encode_statement
 from rules.sql.grammar import deparse, parse, trees_without_places
-from rules.sql.tree import same, walk
+from rules.sql.tree import bodies, holders, same, walk
 
 TEXTS = (
     "select 0, -1, 9223372036854775807, '', 'ä', true, false, null, 1.5 from only a.b as c(x) for update",
@@ -83,3 +83,33 @@ def test_trees_without_places_are_those_with_places_but_for_them(text: str) -> N
     for one, other in zip(plain, whole, strict=True):
         assert same(one, other)
         assert not [node for node in walk(one) if "location" in node]
+
+
+@pytest.mark.parametrize("name", ["partition", "range", "rows", "groups"])
+def test_a_window_that_is_made_of_one_with_the_name_of_a_frame(name: str) -> None:
+    text = 'SELECT f({0} => 1) OVER ("{0}" ROWS 1 PRECEDING), g() OVER "{0}" FROM t WINDOW "{0}" AS (ORDER BY a)'
+    (piece,) = parse(text.format(name))
+    (again,) = parse(deparse(piece.tree))
+
+    assert {body["refname"] for body in holders(again.tree, "refname")} == {f"{name} "}
+    (window,) = bodies(again.tree, "WindowDef")
+    assert window["name"] == f"{name} "
+    assert [body["name"] for body in bodies(again.tree, "NamedArgExpr")] == [name]
+
+
+@pytest.mark.parametrize(
+    ("function", "printed"),
+    [
+        ("json_array(1)", 'LATERAL (SELECT JSON_ARRAY(1)) "json_array"("json_array")'),
+        ("json_object('a': 1) AS j", "LATERAL (SELECT JSON_OBJECT('a': 1)) j(j)"),
+        ("json_value(a, '$') AS v(w)", "LATERAL (SELECT JSON_VALUE(a , '$')) v(w)"),
+        ("json_exists(a, '$')", """LATERAL (SELECT JSON_EXISTS(a , '$')) "json_exists"("json_exists")"""),
+        ("nullif(1, 2) n", "LATERAL (SELECT NULLIF(1, 2)) n(n)"),
+        ("f(1) AS x(y)", "f(1) x(y)"),
+        ("coalesce(1, 2)", "COALESCE(1, 2)"),
+    ],
+)
+def test_what_stands_in_from_in_place_of_a_function_is_printed(function: str, printed: str) -> None:
+    (piece,) = parse(f"SELECT * FROM t, {function}")
+
+    assert deparse(piece.tree) == f"SELECT * FROM t, {printed}"

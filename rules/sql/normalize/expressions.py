@@ -21,7 +21,7 @@ from rules.sql.normalize.nodes import (
     text,
     type_text,
 )
-from rules.sql.tree import Json, Node, holders, items, kind, strings
+from rules.sql.tree import Json, Node, holders, items, kind, strings, type_of_cast
 
 PLAIN_OPERATORS = frozenset("+ - * / % ^ || = <> < <= > >= ~ ~*".split())
 NEGATED_OPERATORS = {"!~": "~", "!~*": "~*"}
@@ -87,8 +87,7 @@ class NormalExpressions(ABC):
 
     def _cast(self, body: Node) -> Node:
         """A type's name is a constant: it may be longer than a name can be, and no parser has an idea of it."""
-        type_name = body["typeName"]
-        printed = type_text(type_name if isinstance(type_name, dict) else {})
+        printed = type_text(type_of_cast(body))
         argument = self.expression(body["arg"])
         return operator("cast", argument) if printed is None else operator("cast", argument, text(printed))
 

@@ -12,7 +12,7 @@ from typing import Final
 from rules.refusal import NotSupported
 from rules.sql.normalize.nodes import frame_offsets, frame_text
 from rules.sql.normalize.to_text import literal, quoted
-from rules.sql.tree import PLACES, Json, Node, items, kind, strings
+from rules.sql.tree import PLACES, Json, Node, items, kind, strings, type_of_cast
 
 _AGGREGATES = """
 avg bit_and bit_or bool_and bool_or corr count covar_pop covar_samp every max min mode percentile_cont percentile_disc
@@ -128,7 +128,7 @@ class PublicExpressions(ABC):
                 return self.parameter(number if isinstance(number, int) else 0)
             case "TypeCast":
                 check_keys(name, body, "arg", "typeName")
-                return f"CAST({self.expression(body.get('arg'))} AS {self.type_name(body.get('typeName'))})"
+                return f"CAST({self.expression(body.get('arg'))} AS {self.type_name(type_of_cast(body))})"
             case "FuncCall":
                 return self._call(body)
             case "A_Expr":
