@@ -134,6 +134,11 @@ WITH m AS (SELECT status, count(*) AS n FROM orders GROUP BY 1) SELECT *, sum(n)
 WITH o AS (SELECT * FROM orders), m AS MATERIALIZED (SELECT status, count(*) n FROM o GROUP BY 1) SELECT m.status, m.n, (SELECT max(n) FROM m) FROM m
 WITH t AS (SELECT count(*) AS n FROM orders), u AS (SELECT count(*) AS n FROM customers) SELECT t.n::numeric / u.n FROM t, u
 SELECT a.status, a.n, b.n FROM (SELECT status, count(*) n FROM orders GROUP BY 1) a FULL JOIN (SELECT status, count(*) n FROM orders WHERE amount > 5 GROUP BY 1) b USING (status)
+SELECT interval '1' day, interval '-3' month AS m, coalesce(interval '1' day, '2'::interval hour), count(*) FROM orders
+SELECT d, c FROM (SELECT interval '1' day AS d, count(*) AS c FROM orders) s
+SELECT status, sum(count(*)) OVER ("rows" ROWS 1 PRECEDING), rank() OVER "range" FROM orders GROUP BY status WINDOW "rows" AS (ORDER BY status), "range" AS ("rows")
+SELECT * FROM (SELECT count(*) AS c FROM orders) s, session_user, localtime(0), coalesce(lower('A'), 'b'), nullif(1, 2)
+SELECT * FROM (SELECT count(*) AS f FROM orders) f, generate_series(1, 2), unnest(ARRAY[1]), CAST(1 AS int) WITH ORDINALITY
 SELECT s.x, b.n FROM generate_series(1, 12) AS s(x) LEFT JOIN (SELECT extract(month FROM ordered_at) AS a, count(*) n FROM orders GROUP BY 1) b ON b.a = s.x
 SELECT row_to_json(x) FROM (SELECT status, count(*) FROM orders GROUP BY 1) x
 SELECT (array_agg(n ORDER BY n))[1], string_agg(s, ', ' ORDER BY s COLLATE "C") FROM (SELECT status::text AS s, count(*) n FROM orders GROUP BY 1) x

@@ -9,6 +9,7 @@ and a list of VALUES likewise: one kind of item less. A function that reads the 
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Final
 
 from rules.catalog import Catalog, Routine, Table, TableName
@@ -20,7 +21,7 @@ from rules.policy.model import Policy
 from rules.refusal import NotSupported, TooComplex
 from rules.sql.grammar import Unreadable, parse
 from rules.sql.selects import column_name
-from rules.sql.tree import PLACES, Json, Node, bodies, canonical_tree, copied, holders, items, kind, strings, walk
+from rules.sql.tree import PLACES, Json, Node, canonical_tree, copied, holders, items, kind, strings, walk
 
 FindView = Callable[[str | None, str], Table | None]
 _MOST_NESTED_VIEWS = 32
@@ -258,13 +259,13 @@ def wrap_sources(tree: Node, _: Tables) -> Node:
     has_such = holders(tree, "RangeFunction") or holders(tree, "valuesLists")
     if not has_such or not any(map(_is_wrapped, _sources(tree))):
         return tree
-    made = copied(tree)
+    made, numbers = copied(tree), count(1)
     for owner in list(walk(made)):
         sources = items(owner, "fromClause")
-        sources[:] = map(_as_query, sources)
+        sources[:] = (_as_query(source, numbers) for source in sources)
         for side in ("larg", "rarg"):
             if side in owner:
-                owner[side] = _as_query(owner[side])
+                owner[side] = _as_query(owner[side], numbers)
     return made
 
 
@@ -282,11 +283,11 @@ def _is_wrapped(item: Json) -> bool:
     return is_bare and not holders(body, "ColumnRef")
 
 
-def _as_query(item: Json) -> Json:
+def _as_query(item: Json, numbers: Iterator[int]) -> Json:
     if not _is_wrapped(item):
         return item
     body = kind(item)[1]
-    alias = kind({"Alias": body.get("alias")})[1].get("aliasname") or _function_name(body)
+    alias = kind({"Alias": body.get("alias")})[1].get("aliasname") or _own_name(body, numbers)
     query: Node = {
         "targetList": [{"ResTarget": {"val": {"ColumnRef": {"fields": [{"A_Star": {}}]}}}}],
         "fromClause": [item],
@@ -296,7 +297,7 @@ def _as_query(item: Json) -> Json:
     return {"RangeSubselect": {"subquery": {"SelectStmt": query}, "alias": {"aliasname": alias}}}
 
 
-def _function_name(body: Node) -> str:
-    """Return what FROM f(…) without an alias is called."""
-    calls = (strings(call.get("funcname")) for call in bodies(body, "FuncCall"))
-    return next((names[-1] for names in calls if names), "f")
+def _own_name(body: Node, numbers: Iterator[int]) -> str:
+    """Return what FROM f(…) without an alias is called: as a select item is. VALUES without one has no name."""
+    functions = items(body, "functions")[:1]
+    return column_name(items(kind(functions[0])[1], "items")[0]) if functions else f"_ng_values{next(numbers)}"
