@@ -6,9 +6,10 @@ query is answered as a statement of its own, and the whole is planned again with
 they are constants, as if the analyst had written them.
 """
 
+import re
 from fractions import Fraction
 from itertools import combinations
-from typing import Literal
+from typing import Final, Literal
 
 from rules.bind.enums import find_enum
 from rules.catalog import Catalog, TableName
@@ -20,12 +21,13 @@ from rules.sql import syntax as s
 from rules.values import domain
 from rules.values.domain import ANYTHING, Domain, Range, Values
 from rules.values.expression import Column, Constant, null_of
-from rules.values.types import Type, find_type
+from rules.values.types import INTERVAL, Type, find_type
 
 Use = Literal["rows", "value", "exists", "lookup", "groups", "bounds", "reading"]
 FREE: frozenset[Use] = frozenset(("groups", "bounds", "reading"))  # which no block can stand in
 Links = tuple[tuple[s.Expression, bool], ...]
 
+_CUT_INTERVAL: Final = re.compile(r"interval[ (][a-z0-9 ()]+")  # interval hour, interval(2): its values are cut already
 _WIDEST_KEY = 3  # columns; a proof that is not looked for costs rows, never privacy
 _EXAMPLES = {
     "integer": "0",
@@ -213,7 +215,7 @@ def _types(released: InnerAnswer, catalog: Catalog) -> tuple[Type, ...]:
 
 
 def _type(name: str, written: str, catalog: Catalog) -> Type:
-    sql_type = find_type(written)
+    sql_type = INTERVAL if _CUT_INTERVAL.fullmatch(written) else find_type(written)
     if sql_type is None:
         sql_type = find_enum(written, catalog)
     if sql_type is None or sql_type.kind in ("other", "unknown"):

@@ -179,6 +179,17 @@ def test_values_of_a_type_that_cannot_be_bounded_are_refused(planner: Planner) -
         planned(planner, sql, ("x",), ("json",), (("{}",),))
 
 
+def test_an_interval_with_fields_is_one_like_any_other(planner: Planner) -> None:
+    """What it comes with has been cut to them."""
+    sql = "SELECT count(*) FROM orders WHERE ordered_at > timestamptz '2025-01-01 00:00:00+00' - (SELECT interval '1' month)"
+    written = ("interval", "interval month", "interval(0)", "interval day to second(2)")
+    plans = [planned(planner, sql, ("interval",), (each,), (("1 mon",),)) for each in written]
+
+    assert all(made == plans[0] for made in plans)
+    with pytest.raises(NotSupported, match=r"type interval month\[\]"):
+        planned(planner, sql, ("interval",), ("interval month[]",), (("{}",),))
+
+
 @pytest.mark.parametrize(
     ("condition", "depends"),
     [
