@@ -60,6 +60,7 @@ class StatementContext:
     is_inner: bool = False  # whether another statement needs the answer
     cubes: tuple[CubeState, ...] = ()  # that stand; they serve who has paid for them
     once_since: datetime | None = None  # nothing is charged where the account was charged since then
+    is_first: bool = False  # whether the rest of its statement is answered after it
 
 
 def _limits(policy: Policy) -> SettingLimits:

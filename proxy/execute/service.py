@@ -89,8 +89,7 @@ class Service:
             *(engine, ledger, noise, clock, Faults(ledger, clock), turns, self._compute_pool),
             *(CostLimits(load), self.schema_changed),
         )
-        self._teller = SystemViews(ledger, clock)
-        self._again: FreeAnswers[Free] = FreeAnswers(ledger)
+        self._teller, self._again = SystemViews(ledger, clock), FreeAnswers[Free](ledger)
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
         self._plans, self._in_flight = Plans(planner), OneAtATime()
         self._zones, self.promises = Zones(engine), Promises(ledger, clock, lambda: self._rulebook)
@@ -169,18 +168,19 @@ class Service:
         session: str,
         timeout_seconds: float,
         reuse: bool = True,
+        is_first: bool = False,
         own: OwnRows = dict,
     ) -> Answer:
         """Charge, look, noise and settle; raises a Refusal. What was charged stays charged, whatever is raised.
 
-        `own` makes the rows of system views that the session itself knows.
+        The rest of its statement is answered after one that `is_first`; `own` makes rows that the session itself knows.
         """
         rulebook, now = self._rulebook, asyncio.get_running_loop().time()
         if plan.generation != rulebook.generation:
             raise RulesChanged("the rules or the schema changed while the statement was planned", hint="Run it again.")
         context = StatementContext(
             *(analyst, session, rulebook, plan.time_zone, now + timeout_seconds, plan.fingerprint, plan.shape),
-            *(plan.is_inner, self.cubes.standing),
+            *(plan.is_inner, self.cubes.standing, None, is_first),
         )
         try:
             with audit.of_ledger(analyst):
@@ -255,7 +255,7 @@ class Service:
             if any(question.is_fresh for question in questions):
                 async with self.gate.passed(context.deadline), AsyncExitStack() as place:
                     receipt, drawn = await on_grid(
-                        *(context.rulebook.policy.pad_to, context.deadline),
+                        *(context.rulebook.policy.pad_to, context.deadline, context.is_first),
                         lambda end: self._asking.draw(questions, replace(context, deadline=end), place),
                     )
                     answered = await self._asking.settle(receipt, drawn, context, reuse=reuse, known_at=reading.now)

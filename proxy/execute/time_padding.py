@@ -2,7 +2,8 @@
 
 The grid doubles: p, 2p, 4p, … up to the last point that the statement's limit leaves room for. A time-out comes at that
 last point. So of T seconds in steps of p an analyst can tell apart log₂(T/p) + 2 outcomes, whatever he has made slow.
-With "full" there is one point, the limit itself, and so an answer or a time-out.
+With "full" there is one point, the limit itself, and so an answer or a time-out. A part of a statement that is
+answered before the rest of it has a grid of its own, and with "full" half of the time that is left.
 """
 
 import asyncio
@@ -19,7 +20,9 @@ Padding = timedelta | Literal["full"] | None
 _left_alone: Final[set[asyncio.Task[Any]]] = set()  # what goes on after its analyst has been told
 
 
-async def on_grid(padding: Padding, deadline: float, begin: Callable[[float], Coroutine[Any, Any, Result]]) -> Result:
+async def on_grid(
+    padding: Padding, deadline: float, is_first: bool, begin: Callable[[float], Coroutine[Any, Any, Result]]
+) -> Result:
     """Begin some work with a deadline, and tell how it ended at a point of the grid.
 
     Who cancels is told at once, whether or not it was done: it ends behind him.
@@ -28,6 +31,8 @@ async def on_grid(padding: Padding, deadline: float, begin: Callable[[float], Co
         return await begin(deadline)
     clock = asyncio.get_running_loop().time
     start = clock()
+    if padding == "full" and is_first:
+        deadline = (start + deadline) / 2
     last = start + _last_point(padding, deadline - start)
     task = asyncio.ensure_future(begin(last))
     try:

@@ -163,5 +163,6 @@ class StatementService(Protocol):
         session: str,
         timeout_seconds: float,
         reuse: bool = True,
+        is_first: bool = False,
         own: OwnRows = ...,
     ) -> Answer: ...

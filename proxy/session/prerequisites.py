@@ -72,7 +72,7 @@ class Prerequisites(ABC):
     async def _check_affordable(self, first: Plan, rest: Sequence[Plan], run: Run) -> None: ...
 
     @abstractmethod
-    async def _answer(self, plan: Plan, run: Run) -> Answer: ...
+    async def _answer(self, plan: Plan, run: Run, *, is_first: bool = False) -> Answer: ...
 
     @abstractmethod
     async def _interruptible(self, work: Coroutine[Any, Any, Result]) -> Result: ...
@@ -126,7 +126,7 @@ class Prerequisites(ABC):
         if plan.blocks:
             await self._look_ahead(plan, run, ahead, shown if request is ahead.request else ahead.request)
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
-        answer = await self._answer(plan, run)
+        answer = await self._answer(plan, run, is_first=True)
         rows = await self._rows(plan, answer, len(columns), run)
         known = InnerAnswer(first.inner, names, types, rows, answer.origin)
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))

@@ -270,7 +270,7 @@ class Private(Accuracy):
             plan.blocks or plan.foreseen, analyst=self._analyst, session=self._session, time_zone=plan.time_zone
         )
 
-    async def _answer(self, plan: Plan, run: Run) -> Answer:
+    async def _answer(self, plan: Plan, run: Run, *, is_first: bool = False) -> Answer:
         left = run.ends - asyncio.get_running_loop().time()
         if left <= 0:
             raise Interrupted("canceling statement due to statement timeout")
@@ -279,7 +279,13 @@ class Private(Accuracy):
         if known is not None:
             return known
         work = self._service.answer(
-            plan, analyst=self._analyst, session=self._session, timeout_seconds=left, reuse=reuse, own=run.own
+            plan,
+            analyst=self._analyst,
+            session=self._session,
+            timeout_seconds=left,
+            reuse=reuse,
+            is_first=is_first,
+            own=run.own,
         )
         self.at_work = AtWork(asyncio.get_running_loop().time(), plan.shape)
         try:

@@ -875,6 +875,16 @@ async def test_the_grid_doubles_and_time_outs_are_on_it(
     assert expected <= time.monotonic() - start < expected + 0.4
 
 
+async def test_a_part_that_is_answered_first_leaves_half_of_the_time_to_the_rest(desk: Desk) -> None:
+    """Or what is padded to its whole time is charged, and the statement around it is always too late."""
+    desk.service = desk.open(desk.policy.model_copy(update={"pad_to": "full"}))
+    plan, start = plan_of(block_of(UNITS)), time.monotonic()
+
+    await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=2, is_first=True)
+
+    assert 1 <= time.monotonic() - start < 1.4
+
+
 @pytest.mark.parametrize("slept", [0, 9])
 async def test_who_cancels_is_told_at_once_whether_it_was_done_or_not(desk: Desk, slept: float) -> None:
     sql = f"SELECT city, count(*) FROM public.customers, pg_sleep({slept}) GROUP BY city"

@@ -160,6 +160,7 @@ class FewStatements:
         session: str,
         timeout_seconds: float,
         reuse: bool = True,
+        is_first: bool = False,
         own: OwnRows = dict,
     ) -> Answer:
         self.answered += 1
