@@ -10,12 +10,15 @@ from proxy.execute.question import Question
 from proxy.execute.rulebook import Rulebook
 from rules.accounting.accountant import Totals
 from rules.accounting.store import Receipt, Whose
+from rules.frozen import replace
+from rules.mechanisms.additive import mechanism_of
 from rules.mechanisms.noised_outputs import Count, Statistic, Text, percent
-from rules.mechanisms.release_plan import Ladder
+from rules.mechanisms.release_plan import Ladder, PrivateGroups
+from rules.mechanisms.threshold import find_threshold
 from rules.release.bound_ladder import certainty, least_cut
 from rules.release.margins import Margin
 from rules.release.outputs import show
-from rules.release.release import outputs_of_few, shown_cells
+from rules.release.release import outputs_of_few, plain_measure, shown_cells
 
 WHOSE: Final[Mapping[Whose, str]] = {"yours": "", "role": " for your role", "shared": " for all analysts"}
 _MOST_KINDS: Final = 5  # of columns, of which one line tells
@@ -104,6 +107,25 @@ def top_notices(questions: Sequence[Question], group_size: int) -> tuple[str, ..
         f"last by up to {most}"
         for top, most in zip(tops, reach, strict=True)
     )
+
+
+def left_out_notices(questions: Sequence[Question], group_size: int) -> tuple[str, ...]:
+    """Says from about how many units on a group is shown: which ones are missing is not known."""
+    least = (units for question in questions if (units := least_shown(question, group_size)) is not None)
+    return tuple(dict.fromkeys(f"groups of fewer than about {units:,} units are left out" for units in least))
+
+
+def least_shown(question: Question, group_size: int) -> int | None:
+    """From about how many units on a group is shown, where groups are found: by the draw that has found them."""
+    block, groups = question.block, question.block.groups
+    if not isinstance(groups, PrivateGroups):
+        return None
+    before = [kept.release.mechanism for kept in question.known.get(groups.measure, ())]
+    found = [each for each in before if each.delta] or [mechanism_of(block, groups.measure)]
+    units = plain_measure(block, groups.measure)
+    drawn = ((replace(units, epsilon=each.strength), each.delta) for each in found)
+    least = min(find_threshold(measure, delta, group_size=group_size) for measure, delta in drawn)
+    return least if block.least_units is None else max(least, block.least_units.units)
 
 
 def outside_notices(answered: Sequence[Answered]) -> tuple[str, ...]:

@@ -268,8 +268,7 @@ class Service:
         audit.answered(context, receipt, fresh=fresh, reused=reused)
         self.recent.note(context.analyst, plan, shown, reading.now, context.rulebook.budgets)
         cost = cost_notice(receipt, margins_notice(shown.margins) + shown.cut, context.rulebook)
-        blocks, size = [question.block for question in questions], context.rulebook.policy.group_size
-        last = last_rows(receipt, shown, blocks, self._clock(), group_size=size)
+        last = last_rows(receipt, shown, self._clock())
         notices = (*plan.notices, cost, *shown.notices)
         answer = Answer(shown.columns, notices, last, shown.released, receipt.is_free, shown.cut, shown.origin)
         if receipt.is_free:

@@ -21,6 +21,8 @@ from proxy.execute.notices import (
     cells_notices,
     cut_words,
     few_units_notices,
+    least_shown,
+    left_out_notices,
     outside_notices,
     reuse_notice,
     top_notices,
@@ -32,12 +34,11 @@ from proxy.execute.rulebook import Rulebook
 from rules.accounting.budgets import Budgets, period_of
 from rules.accounting.store import Receipt
 from rules.mechanisms.noised_outputs import Text
-from rules.mechanisms.release_plan import Block, PrivateGroups
-from rules.mechanisms.threshold import find_threshold
+from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan
 from rules.release.margins import Margin, Value, margins_of
 from rules.release.marks import mark_columns
-from rules.release.release import Noised, columns, plain_measure
+from rules.release.release import Noised, columns
 from rules.release.replicates import points
 from rules.sql.system_views import Cell, row_text
 
@@ -59,6 +60,7 @@ class Shown:
     margins: tuple[Margin, ...]
     cut: str  # what the margins do not hold
     is_cut: tuple[str, ...]  # the same, by itself
+    left_out: tuple[str, ...]  # which groups are not shown
     notices: tuple[str, ...]
     released: tuple[tuple[Block, Noised], ...]  # of what it is made
     origin: str  # a digest that names these releases
@@ -83,8 +85,10 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
         tuple(chain.from_iterable(margins)),
         cut_words(questions),
         what_is_cut(questions, group_size),
+        tuple(dict.fromkeys(_left_out(questions, group_size))),
         (
             *bound_notices(questions, rulebook),
+            *left_out_notices(questions, group_size),
             *top_notices(questions, group_size),
             *outside_notices(answered),
             *few_units_notices(answered),
@@ -214,9 +218,7 @@ def _label(text: Text) -> str:
     return "NULL" if text is None else text
 
 
-def last_rows(
-    receipt: Receipt, shown: Shown, blocks: Sequence[Block], now: datetime, *, group_size: int
-) -> tuple[str, ...]:
+def last_rows(receipt: Receipt, shown: Shown, now: datetime) -> tuple[str, ...]:
     """A row for each column that has noise; without one, the cost alone."""
     cost = receipt.cost
     left = receipt.tightest[0].left
@@ -226,7 +228,7 @@ def last_rows(
         _plain_number(cost.delta, _UP),
         _plain_number(cost.rho, _UP),
         _plain_number(max(Decimal(0), left), _DOWN),
-        "; ".join(dict.fromkeys(_left_out(blocks, group_size))) or "none",
+        "; ".join(shown.left_out) or "none",
         "; ".join(shown.is_cut) or "nothing",
     )
     return tuple(row_text((*column, *paid)) for column in map(_column, shown.margins)) or (
@@ -244,15 +246,13 @@ def _column(margin: Margin) -> tuple[Cell, ...]:
     )
 
 
-def _left_out(blocks: Sequence[Block], group_size: int) -> Iterator[str]:
+def _left_out(questions: Sequence[Question], group_size: int) -> Iterator[str]:
     """By the rules alone: which groups are missing is not known."""
-    for block in blocks:
-        if block.top is not None:
-            yield f"all but the {block.top.count} largest, chosen privately"
-        if isinstance(groups := block.groups, PrivateGroups):
-            units = plain_measure(block, groups.measure)
-            threshold = find_threshold(units, groups.delta, group_size=group_size)
-            yield f"those with less than about {threshold:,} units"
+    for question in questions:
+        if (top := question.block.top) is not None:
+            yield f"all but the {top.count} largest, chosen privately"
+        if (units := least_shown(question, group_size)) is not None:
+            yield f"those of fewer than about {units:,} units"
 
 
 def _plain_number(number: Decimal, context: Context) -> str:

@@ -290,9 +290,8 @@ def _with_threshold(block: Block, group_size: int) -> Block:
     most = "at most " if block.ladders else ""
     if block.least_units is not None:
         least = max(least, block.least_units.units)
-    line = ("groups", f"found in the data, by threshold: from {most}about {least} units on")
-    notice = f"groups of fewer than about {least} units are left out"
-    return replace(block, explanation=(*block.explanation, line), notices=(*block.notices, notice))
+    line = ("groups", f"found in the data, by threshold: from {most}about {least:,} units on")
+    return replace(block, explanation=(*block.explanation, line))
 
 
 def weights_of(vectors: Iterable[Vector], uses: Sequence[Sequence[Contribution]]) -> tuple[Fraction, ...]:

@@ -242,7 +242,22 @@ def test_the_last_answer_tells_which_groups_may_be_missing_and_belongs_to_one_se
         assert other.execute("TABLE noisegate.last").fetchall() == []
 
     assert left_out is not None
-    assert re.fullmatch(r"those with less than about \d+ units", left_out[0])
+    assert re.fullmatch(r"those of fewer than about \d+ units", left_out[0])
+
+
+def test_an_answer_that_serves_again_tells_of_the_threshold_by_which_its_groups_were_found(session: Session) -> None:
+    """A later statement of less ε, or δ, would have a higher one, below which groups are shown."""
+    told = list[str]()
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    for setting in ("epsilon = 1", "epsilon = 0.1", "delta = 1e-12"):
+        session.execute(f"SET noisegate.{setting}")
+        session.execute("SELECT birth_date, count(*) FROM customers WHERE id < 1201 GROUP BY birth_date")
+        told += [left_out for (left_out,) in session.execute("SELECT DISTINCT groups_left_out FROM noisegate.last")]
+
+    assert sum(notice.startswith("reused the answer") for notice in told) == 2
+    said = [words for words in told if "of fewer than about" in words]
+    assert len(said) == 6
+    assert len({re.findall(r"\d+ units", words)[0] for words in said}) == 1
 
 
 @pytest.mark.parametrize(
