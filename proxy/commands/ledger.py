@@ -34,7 +34,7 @@ from proxy.settings import Settings
 from rules.accounting.accountant import Totals
 from rules.accounting.budgets import OWNER, budgets_of, period_of, span_of
 from rules.accounting.chain import Closed
-from rules.accounting.store import Balance, PastCharge, Stop
+from rules.accounting.store import Balance, LedgerError, PastCharge, Stop
 from rules.policy.finding import nearest
 from rules.policy.model import Policy
 from rules.policy.synopses import account_name
@@ -155,10 +155,17 @@ def move(settings: Settings, before: str) -> int:
     catalog = run(look_at(read_rules(settings.rules).database)).catalog
     identity = ledger_identity(catalog)
     if identity == before:
-        raise ConfigurationError(f"the rules name that very database: {identity}")
+        raise ConfigurationError(f"the rules name that very database: {identity}. --from names the one before")
 
     async def bind() -> None:
-        ledger = await open_ledger(settings, before)
+        with told_to_the_dba():
+            try:
+                ledger = await Ledger.at(ledger_home(settings, before))
+            except LedgerError as error:
+                if error.reason != "other_database":
+                    raise
+                words = "--from has to name that one, and if the rules name it too, there is nothing to move"
+                raise ConfigurationError(f"{error}: {words}") from None
         try:
             with told_to_the_dba():
                 await ledger.move(identity, system_clock(), before=before)

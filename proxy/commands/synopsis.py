@@ -155,7 +155,7 @@ async def _opened(settings: Settings, name: str) -> AsyncIterator[Open]:
     policy = read_rules(settings.rules)
     if name not in policy.synopses:
         known: Sequence[str] = sorted(policy.synopses)
-        raise ConfigurationError(f"the rules have no synopsis {name}" + (f": {', '.join(known)}" if known else ""))
+        raise ConfigurationError(f"the rules have no synopsis {name}; they have {', '.join(known) or 'none'}")
     engine = real_database(policy.database).open_engine(settings=policy.engine_settings)
     try:
         catalog = await engine.catalog()

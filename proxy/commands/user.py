@@ -131,8 +131,9 @@ def rotate(rules: Path, name: str, *, grace: timedelta = GRACE) -> int:
             "the old one is valid until you rotate with --grace 0" if grace else "the old password is no longer valid"
         )
     else:
+        place = "" if files.verifiers is None else f", or run noisegate password --user {name} >> {files.verifiers}"
         raise ConfigurationError(
-            f"{name} has no password in the rules or their file of verifiers; a variable that holds one must be set"
+            f"{name} has no password yet: set the variable of the rules that is to hold its verifier{place}"
         )
     files.write()
     _tell(f"{name} has a new password; {old_one}", password, is_made)

@@ -32,9 +32,9 @@ def advised(refusal: Refusal, statement: Node, unit: str, is_planned: Callable[[
     name, query = kind(statement)
     if not isinstance(refusal, NotAllowed) or name != "SelectStmt" or items(query, "valuesLists") or "larg" in query:
         return refusal
-    text, message, words = "", refusal.message, refusal.hint
+    text, message, words, about = "", refusal.message, refusal.hint, refusal.about
     if isinstance(refusal, RowsSelected) and items(query, "groupClause"):
-        text, message = _counting(query), f"grouping by {unit} would show single units"
+        text, message, about = _counting(query), f"these groups would show single units of {unit}", "GROUP"
         words = "Aggregate over these groups instead:"
     elif isinstance(refusal, RowsSelected):
         text = _count_of(query)
@@ -43,9 +43,7 @@ def advised(refusal: Refusal, statement: Node, unit: str, is_planned: Callable[[
     if not text or len(text) > _LONGEST or not is_planned(text):
         return refusal
     hint = f"{words} {text}" if words.endswith(":") else f"{words} For example: {text}"
-    made = NotAllowed(message, detail=refusal.detail, hint=hint, position=refusal.position)
-    made.about = refusal.about
-    return made
+    return NotAllowed(message, detail=refusal.detail, hint=hint, position=refusal.position, about=about)
 
 
 def _counting(query: Node) -> str:

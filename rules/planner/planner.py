@@ -78,10 +78,10 @@ def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | No
     except Refusal as refusal:
         refusal = with_outer_columns(refusal, piece.tree, request.text)
         refusal = with_unit_columns(refusal, piece.tree, policy, Tables(context_of(request, policy, catalog)).find)
+        is_planned = _Planned(request, policy, catalog, kernel).is_planned
+        refusal = advised(refusal, parse(request.text)[0].tree, policy.unit, is_planned)
         refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)
-        raise advised(
-            refusal, parse(request.text)[0].tree, policy.unit, _Planned(request, policy, catalog, kernel).is_planned
-        ) from None
+        raise refusal from None
 
 
 @frozen

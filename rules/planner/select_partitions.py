@@ -337,11 +337,11 @@ def check_threshold(keys: tuple[Expression, ...], delta: Decimal, *, may_have: D
     if delta > 0:
         return
     places = [place for place, key in enumerate(keys, start=1) if domain.number_of_items(key.domain, 100_000) is None]
-    which = ", ".join(f"{place}" for place in places) or "all together"
-    message = f"the groups of this query (key {which}) are not declared, and delta is 0"
-    declare = "ask your DBA to declare its values or bounds"
+    which = f" (key {', '.join(map(str, places))})" if places else ""
+    message = f"the groups of this query{which} are not declared, or too many to be listed, and delta is 0"
+    narrow, declare = "Limit the column in WHERE, group by larger steps", "ask your DBA to declare its values or bounds"
     if may_have > 0:
-        hint = f"Limit the column in WHERE, RESET noisegate.delta to have groups found in the data, or {declare}."
+        hint = f"{narrow}, RESET noisegate.delta to have groups found in the data, or {declare}."
     else:
-        hint = f"Limit the column in WHERE, or {declare}, or a delta, in the rules file."
+        hint = f"{narrow}, or {declare}, or a delta, in the rules file."
     raise NotAllowed(message, hint=hint)

@@ -13,6 +13,7 @@ from rules.policy.finding import Severity
 from rules.policy.load import load_policy
 from rules.synopses.check import check_whole
 from tests.conftest import RealDatabase
+from tests.planner.test_refusal_table import rows
 from tests.support import shop as shop_data
 from tests.support.catalogs import catalog_of
 from tests.support.markdown import PAGES, ROOT, Fence, fences
@@ -127,6 +128,16 @@ def test_an_example_is_answered(session: psycopg.Connection, fence: Fence) -> No
 def test_an_example_is_refused_in_the_words_that_stand_below_it(session: psycopg.Connection, fence: Fence) -> None:
     for said in statements_of(fence):
         assert error_of(session, said.statement) == said.reply
+
+
+def test_the_table_of_refusals_is_what_a_client_is_told(proxy: Noisegate) -> None:
+    """The twin describes a statement first, and some that the planner would refuse never come to it."""
+    with psycopg.connect(proxy.dsn(), autocommit=True) as session:
+        for statement, *told in rows():
+            with pytest.raises(psycopg.Error) as refused:
+                session.execute(statement.strip("`"))
+            diagnostic = refused.value.diag
+            assert [diagnostic.sqlstate, diagnostic.message_primary, diagnostic.message_hint] == told
 
 
 @pytest.mark.parametrize("fence", [fence for fence in FENCES if "shop=> " in fence.text], ids=str)

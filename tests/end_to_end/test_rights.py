@@ -58,7 +58,7 @@ def test_a_superuser_and_an_owner_of_tables_are_not_made_the_proxys_role(
         owner.rollback()
         rights = "SELECT rolcreatedb, rolconfig FROM pg_roles WHERE rolname = %s"
         assert owner.execute(rights, [role]).fetchone() == (True, None)
-    assert refused.value.diag.message_hint == "noisegate grants --role noisegate_reader prints its SQL."
+    assert refused.value.diag.message_hint == "noisegate grants --role NAME RULES prints that of another."
     with guarded.connect() as owner:
         owner.execute(f"DROP TABLE of_{role}; DROP ROLE {role}")
 

@@ -106,3 +106,12 @@ def test_a_change_that_would_be_a_mistake_is_not_written(
     done = command("user", action, str(rules), *others, database=shop.reader_dsn)
     assert (done.returncode, words in done.stderr) == (1, True), done.stderr
     assert rules.read_text() == COMMENTED
+
+
+def test_who_has_no_password_yet_gets_one_by_what_rotate_says(shop: RealDatabase, tmp_path: Path) -> None:
+    rules = shop_data.rules_file(
+        tmp_path, f"{IN_FILE}".replace("analysts:   #", "analysts:\n  grace: {epsilon: 1}   #")
+    )
+    (verifiers := tmp_path / "verifiers.txt").write_text("")
+    refused = command("user", "rotate", str(rules), "grace", database=shop.reader_dsn)
+    assert refused.stderr.rstrip().endswith(f"or run noisegate password --user grace >> {verifiers}")

@@ -42,6 +42,7 @@ def test_a_refusal_points_at_a_place_in_the_statement(planner: Planner, statemen
         "SELECT city FROM customers /* LIMIT */ ^LIMIT 3",
         "SELECT count(*) FROM orders AS o JOIN ^order_items AS i ON o.id = i.quantity",
         "SELECT ^max(name) FROM customers",
+        "SELECT id, count(*) FROM orders ^GROUP BY id ORDER BY 2 DESC LIMIT 10",
         "SELECT count(*) FROM customers WHERE ^name::interval > '1 day'",
         "SELECT count(*) FROM customers WHERE id IN (SELECT id FROM ^orders)",
         "SELECT ^sum(amount) OVER () FROM orders",

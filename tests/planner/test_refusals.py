@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from rules.mechanisms.release_plan import PublicGroups
 from rules.refusal import NotAllowed
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
@@ -75,7 +76,15 @@ def test_what_is_not_private_is_refused_in_plain_words(planner: Planner, sql: st
 def test_groups_that_only_the_data_know_are_refused_without_delta(planner: Planner) -> None:
     refusal = planner.refusal("SELECT name, count(*) FROM customers GROUP BY name", delta="0")
     assert refusal.sqlstate == "42501"
+    assert "(key 1) are not declared" in refusal.message
     assert "delta" in refusal.hint
+
+
+def test_declared_groups_that_are_too_many_are_told_as_such(planner: Planner) -> None:
+    refusal = planner.refusal("SELECT amount, count(*) FROM orders GROUP BY amount", delta="0")
+    assert refusal.message == "the groups of this query are not declared, or too many to be listed, and delta is 0"
+    larger = "SELECT width_bucket(amount, 0, 500, 20), count(*) FROM orders GROUP BY 1"  # as the hint says
+    assert isinstance(planner.block(larger).groups, PublicGroups)
 
 
 @pytest.mark.parametrize(

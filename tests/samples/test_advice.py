@@ -10,11 +10,11 @@ from tests.samples.asking import Analyst
     [
         ("SELECT customer_id, sum(amount) FROM payment GROUP BY customer_id HAVING sum(amount) > 100"
          " ORDER BY 2 DESC LIMIT 5",
-         "grouping by customer.customer_id would show single units",
+         "these groups would show single units of customer.customer_id",
          "SELECT count(*) FROM (SELECT customer_id, sum(amount) FROM payment GROUP BY customer_id"
          " HAVING sum(amount) > 100) t"),
         ("SELECT c.customer_id, c.last_name, count(*) FROM customer AS c JOIN rental AS r USING (customer_id)"
-         " GROUP BY c.customer_id, c.last_name", "grouping by customer.customer_id would show single units",
+         " GROUP BY c.customer_id, c.last_name", "these groups would show single units of customer.customer_id",
          "SELECT count(*) FROM (SELECT c.customer_id, c.last_name, count(*) FROM customer c JOIN rental r"
          " USING (customer_id) GROUP BY c.customer_id, c.last_name) t"),
         ("SELECT rental_date FROM rental WHERE staff_id = 1 ORDER BY rental_date LIMIT 10", "LIMIT and OFFSET",

@@ -136,7 +136,7 @@ BEGIN;
 DO $noisegate$ BEGIN
     IF EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = {Literal(role).as_string()}
                AND (r.rolsuper OR EXISTS (SELECT FROM pg_class AS c WHERE c.relowner = r.oid))) THEN
-        RAISE EXCEPTION USING MESSAGE = {refused}, HINT = 'noisegate grants --role noisegate_reader prints its SQL.';
+        RAISE EXCEPTION USING MESSAGE = {refused}, HINT = 'noisegate grants --role NAME RULES prints that of another.';
     END IF;
     EXECUTE {made};
 EXCEPTION WHEN duplicate_object THEN NULL; END $noisegate$;
