@@ -7,6 +7,7 @@ from rules.values.expression import Apply, Column, Expression, all_of, condition
 from rules.values.types import have_one_equality
 
 CROSS_UNIT_HINT = "Join protected tables on their unit columns, or on the foreign key that the rules file names."
+COUNT_HINT = "Compare a count instead: (SELECT count(*) … WHERE a = outer.a) > 0, whose result includes noise."
 
 _SAID_OF_ALL = frozenset(("id", "key", "code", "name", "number"))  # names of keys that say not of what
 

@@ -26,7 +26,7 @@ from rules.algebra.nodes import (
 from rules.algebra.outer_public_rows import after_filter, after_join, check_computed, check_whole
 from rules.algebra.plain_conditions import plain_condition
 from rules.algebra.rows_per_unit import fewer, is_share, joined_rows, sum_of
-from rules.algebra.same_unit import CROSS_UNIT_HINT, check_linked, equalities, tied
+from rules.algebra.same_unit import COUNT_HINT, check_linked, equalities, tied
 from rules.frozen import replace
 from rules.refusal import NotAllowed, NotSupported
 from rules.values.domain import ANYTHING, TRUTHS, Domain
@@ -261,7 +261,7 @@ def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool
     """EXISTS and NOT EXISTS of rows of the same unit; of public rows any condition will do."""
     facts, is_tied = source.facts, False
     if facts.unit is None and other.facts.unit is not None:
-        raise NotAllowed("filtering public rows by protected rows would reveal protected rows", hint=CROSS_UNIT_HINT)
+        raise NotAllowed("filtering public rows by protected rows would reveal protected rows", hint=COUNT_HINT)
     if facts.unit is not None and other.facts.unit is not None:
         holding, _, is_tied = tied(holding, tuple(conjuncts(holding)), facts, other.facts)
     check_whole(other.facts)

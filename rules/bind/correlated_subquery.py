@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from rules.algebra.same_unit import COUNT_HINT
 from rules.bind.inner_answers import InnerQuery, Links
 from rules.bind.scope import PlannerContext
 from rules.bind.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
@@ -46,8 +47,8 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
     others = (query.items, query.group_by, query.having, query.order_by, rest)
     depends = inside.find_lacking(others)
     if links and not depends and not _is_one_aggregate(query):
-        hint = "Compare a count instead: (SELECT count(*) … WHERE a = outer.a) > 0, whose result includes noise."
-        raise NotSupported("a correlated subquery over protected rows must select a single aggregate", hint=hint)
+        message = "a correlated subquery over protected rows must select a single aggregate"
+        raise NotSupported(message, hint=COUNT_HINT)
     if not links or depends:
         message = "a correlated subquery over protected rows can refer to the outer query only by ="
         raise NotSupported(message, hint=CORRELATED_HINT, about=depends or outside)

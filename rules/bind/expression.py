@@ -143,7 +143,9 @@ class Binding:
         ):
             raise NotSupported(f'aggregate "{function.name}" is not allowed in this clause')
         if function.schema is not None:
-            raise NotSupported(f'the function "{function.schema}.{function.name}" is not supported over protected rows')
+            hint = "Apply it to an aggregate: noisegate.margin(avg(x))." if function.schema == "noisegate" else ""
+            name = f"{function.schema}.{function.name}"
+            raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)
         if function.name == "width_bucket" and len(function.arguments) == 2:
             return self._bucket(*function.arguments)
         return call(function.name, tuple(map(self.operand, function.arguments)), self.setting)

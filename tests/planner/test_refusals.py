@@ -91,6 +91,11 @@ def test_declared_groups_that_are_too_many_are_told_as_such(planner: Planner) ->
     ("sql", "mended"),
     [
         ("SELECT sum(id) FROM orders", "SELECT sum(least(greatest(id, 0), 100)) FROM orders"),
+        ("SELECT noisegate.low(amount) FROM orders", "SELECT noisegate.low(avg(amount)) FROM orders"),
+        (
+            "SELECT name FROM products AS p WHERE p.id IN (SELECT product_id FROM order_items)",
+            "SELECT name FROM products AS p WHERE (SELECT count(*) FROM order_items WHERE product_id = p.id) > 0",
+        ),
         ("SELECT bool_or(is_vip) FROM customers", "SELECT count(*) FILTER (WHERE is_vip) FROM customers"),
         ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "SELECT count(*) FROM orders LIMIT 10"),
         ("SELECT * FROM customers", "SELECT count(*) FROM customers"),
