@@ -97,7 +97,7 @@ class Console:
 
     def _kill(self, numbers: Sequence[int], name: str) -> None:
         if not numbers:
-            raise NoSuchThing(f'there is no session of "{name}"', hint="SHOW SESSIONS lists them.")
+            raise NoSuchThing(f'there is no session "{name}"', hint="SHOW SESSIONS lists them.")
         for number in numbers:
             self.vitals.sessions.terminate_backend(number)
 

@@ -84,7 +84,9 @@ class LedgerFile:
         for companion in ("-wal", "-shm", "-journal"):
             if self._path.with_name(self._path.name + companion).exists():
                 raise LedgerError(
-                    f"{self._path}{companion} is left over from another ledger, which is missing", reason="left_over"
+                    f"{self._path}{companion} is left over from another ledger, which is missing",
+                    hint="Stop the proxies that use it, and move that file away.",
+                    reason="left_over",
                 )
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

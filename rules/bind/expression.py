@@ -26,6 +26,7 @@ from rules.values.types import UNKNOWN, Type, find_type
 Leaf = Callable[[s.Expression], Operand | None]
 
 _MOST_COMPARED = 100  # items of an array that are compared one by one
+_BARS = ("noisegate.margin", "noisegate.low", "noisegate.high")
 _LONG_CHAIN = 48  # alternatives: fewer keep the shape in which they were written, and so the keys of what was released
 
 
@@ -143,8 +144,8 @@ class Binding:
         ):
             raise NotSupported(f'aggregate "{function.name}" is not allowed in this clause')
         if function.schema is not None:
-            hint = "Apply it to an aggregate: noisegate.margin(avg(x))." if function.schema == "noisegate" else ""
             name = f"{function.schema}.{function.name}"
+            hint = f"Apply it to an aggregate: {name}(avg(x))." if name in _BARS else ""
             raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)
         if function.name == "width_bucket" and len(function.arguments) == 2:
             return self._bucket(*function.arguments)

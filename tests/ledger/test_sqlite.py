@@ -82,8 +82,9 @@ async def test_a_ledger_is_never_made_over_another(path: Path) -> None:
 
 async def test_what_is_left_of_a_lost_ledger_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "ledger-wal").touch()
-    with pytest.raises(LedgerError, match="left over from another ledger"):
+    with pytest.raises(LedgerError, match="left over from another ledger") as refused:
         SqliteLedger.create(tmp_path / "ledger", IDENTITY)
+    assert refused.value.hint == "Stop the proxies that use it, and move that file away."
 
 
 async def test_a_missing_ledger_is_not_made_anew(tmp_path: Path) -> None:
