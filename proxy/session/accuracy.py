@@ -19,7 +19,7 @@ from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan, Request
-from rules.refusal import OutOfReach
+from rules.refusal import BudgetSpent, OutOfReach
 from rules.release.release import Noised
 from rules.release.within import (
     Demand,
@@ -199,6 +199,14 @@ def _of_few(within: Within, paid: str) -> OutOfReach:
         detail=paid,
         hint="Ask about more units, or for fewer and larger groups.",
     )
+
+
+def unaffordable(refusal: BudgetSpent, within: Within | None) -> BudgetSpent:
+    """Tell a refusal of a charge under noisegate.within, where less of the session's own ε does not help."""
+    if within is None or not refusal.hint.startswith("SET noisegate.epsilon"):
+        return refusal
+    hint = f"Allow more error; or RESET noisegate.within, then {refusal.hint}"
+    return BudgetSpent(refusal.message, detail=refusal.detail, hint=hint)
 
 
 def too_small(within: Within, most: Decimal, epsilon: Decimal | None, paid: str) -> OutOfReach:

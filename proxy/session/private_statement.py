@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
-from proxy.session.accuracy import Accuracy
+from proxy.session.accuracy import Accuracy, unaffordable
 from proxy.session.classify import HIDDEN_SETTING, ODD_ENCODING, without_answer
 from proxy.session.errors import SCHEMA_CHANGED, moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
@@ -40,7 +40,7 @@ from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execut
 from rules.accounting.budgets import PaidIn
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
-from rules.refusal import Interrupted, Mismatch, Refusal
+from rules.refusal import BudgetSpent, Interrupted, Mismatch, Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.statement import EnclosedQuery, Statement
@@ -291,6 +291,8 @@ class Private(Accuracy):
         try:
             async with asyncio.timeout(left + _SPARE_SECONDS) as limit:
                 return await self._interruptible(work)
+        except BudgetSpent as refusal:
+            raise unaffordable(refusal, run.settings.within) from None
         except (Interrupted, TimeoutError):
             if not limit.expired():
                 raise

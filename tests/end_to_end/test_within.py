@@ -12,6 +12,7 @@ import pytest
 
 from proxy.session.accuracy import too_small
 from rules.sql.session_settings import Within
+from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
 from tests.support.running import Noisegate, noisegate, start
 
@@ -213,3 +214,21 @@ def test_public_rows_and_our_own_relations_are_read_as_ever(session: Session) ->
     )
     session.execute("SET noisegate.within = off")
     session.execute("SELECT count(*) FROM customers")
+
+
+def test_what_the_budget_does_not_pay_is_told_with_a_hint_that_works(shop: RealDatabase, tmp_path: Path) -> None:
+    """Under noisegate.within a smaller noisegate.epsilon alone changes nothing."""
+    rules = RULES.replace("budget: {epsilon: 1000,", "budget: {epsilon: 0.1,").replace("    epsilon: 500\n", "")
+    with (
+        noisegate(tmp_path, shop.reader_dsn, rules=rules) as running,
+        psycopg.connect(running.dsn(), autocommit=True) as session,
+    ):
+        session.execute("SET noisegate.within = 10")
+        with pytest.raises(psycopg.errors.ConfigurationLimitExceeded) as refused:
+            session.execute("SELECT count(*) FROM customers")
+        hint = refused.value.diag.message_hint or ""
+        assert hint.startswith(
+            "Allow more error; or RESET noisegate.within, then SET noisegate.epsilon = 0.1 would fit."
+        )
+        session.execute("RESET noisegate.within; SET noisegate.epsilon = 0.1")
+        assert session.execute("SELECT count(*) FROM customers").fetchone()
