@@ -274,19 +274,11 @@ class Private(Accuracy):
         left = run.ends - asyncio.get_running_loop().time()
         if left <= 0:
             raise Interrupted("canceling statement due to statement timeout")
-        reuse = run.settings.reuse
+        ask, reuse = partial(self._service.answer, analyst=self._analyst, session=self._session), run.settings.reuse
         known = self._service.find_answer(plan, analyst=self._analyst, session=self._session) if reuse else None
         if known is not None:
             return known
-        work = self._service.answer(
-            plan,
-            analyst=self._analyst,
-            session=self._session,
-            timeout_seconds=left,
-            reuse=reuse,
-            is_first=is_first,
-            own=run.own,
-        )
+        work = ask(plan, timeout_seconds=left, reuse=reuse, is_first=is_first, own=run.own)
         self.at_work = AtWork(asyncio.get_running_loop().time(), plan.shape)
         try:
             async with asyncio.timeout(left + _SPARE_SECONDS) as limit:

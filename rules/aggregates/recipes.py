@@ -66,7 +66,7 @@ def _of_numbers(
     """The recipe for arguments that are known; a number of seconds is read as an interval where one is shown."""
     match call.name, arguments:
         case "count", (argument,) if call.distinct:
-            return _distinct(argument, tested, facts)
+            return _distinct(argument, tested, binding, facts)
         case "count", (argument,):
             return _count(both_true(present(argument, binding), tested))
         case "sum", (argument,):
@@ -129,8 +129,14 @@ def _count(condition: Expression) -> Recipe:
     return Recipe((k.Count(condition),), lambda numbers: Count(numbers[0], adds_up=True), INT8)
 
 
-def _distinct(argument: Expression, tested: Expression, facts: Facts) -> Recipe:
-    """Units are counted from the groups that are kept; of any other value a unit brings at most as many as its rows."""
+def _distinct(argument: Expression, tested: Expression, binding: Binding, facts: Facts) -> Recipe:
+    """Units are counted from the groups that are kept; of any other value a unit brings at most as many as its rows.
+
+    The unit of the other side of an outer join is the unit too, where that side has a row.
+    """
+    if isinstance(argument, Column) and argument.id in facts.aliases and argument.nullable:
+        tested = both_true(present(argument, binding), tested)
+        return Recipe((k.Units(tested),), lambda numbers: Count(numbers[0]), INT8)
     if is_unit(argument, facts):
         return Recipe((k.Units(tested),), lambda numbers: Count(numbers[0]), INT8)
     if argument.type.kind not in KEY_KINDS:

@@ -1,4 +1,4 @@
-"""Rows without a partner stand once each: LEFT JOIN … IS NULL has the noise of NOT EXISTS."""
+"""Outer joins and their units: LEFT JOIN … IS NULL has the noise of NOT EXISTS, and both sides one unit."""
 
 import pytest
 
@@ -40,3 +40,25 @@ def test_partners_that_may_be_there_multiply_rows(planner: Planner, condition: s
     sql = f"SELECT count(*) {JOINED} WHERE {condition}"
 
     assert planner.sensitivities(sql)[0] > planner.sensitivities(CUSTOMERS)[0]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT count(DISTINCT o.customer_id) {JOINED}",
+        f"SELECT count(DISTINCT o.customer_id) FILTER (WHERE o.amount > 100) {JOINED}",
+        "SELECT count(DISTINCT o.customer_id) FROM orders AS o RIGHT JOIN customers AS c ON o.customer_id = c.id",
+        f"SELECT count(DISTINCT ordered) FROM (SELECT c.id, o.customer_id AS ordered {JOINED}) AS x",
+        "SELECT count(DISTINCT o.customer_id) FROM orders AS o FULL JOIN customers AS c ON o.customer_id = c.id",
+    ],
+)
+def test_units_are_counted_as_units_by_either_side(planner: Planner, sql: str) -> None:
+    """A customer without an order has NULL there, and is not counted."""
+    assert planner.sensitivities(sql) == [1]
+    assert planner.run(sql) == planner.truth(sql)
+
+
+def test_such_a_unit_is_in_the_groups_that_it_is_in_anyway(planner: Planner) -> None:
+    by_city = f"SELECT city, count(DISTINCT o.customer_id) {JOINED} GROUP BY city"
+
+    assert planner.sensitivities(by_city) == [1]
