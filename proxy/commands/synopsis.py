@@ -44,7 +44,7 @@ class Open:
         plan = plan_synopsis(name, self.rulebook.policy, self.rulebook.catalog)
         kept = await self.maker.find(plan)
         if kept is None:
-            raise ConfigurationError(f"synopsis {name} was not made by these rules: run noisegate synopsis make")
+            raise ConfigurationError(f"there is no synopsis {name} made by these rules: run noisegate synopsis make")
         return plan, kept
 
 

@@ -120,7 +120,7 @@ def function_of_name(
 def check_unicode(name: str, setting: EvalContext) -> None:
     """In other encodings some letters have no code or no capital, and PostgreSQL then fails on the rows with these."""
     if setting.encoding != "UTF8":
-        hint = "Only functions that cannot fail are supported over protected rows; apply it to the aggregated result."
+        hint = "Only listed functions, which fail on no row, read protected rows; apply it to the aggregated result."
         raise NotSupported(
             f"{name} needs a database with encoding UTF8, and the real database has {setting.encoding}", hint=hint
         )

@@ -47,7 +47,7 @@ def call(name: str, operands: Operands, setting: EvalContext) -> Expression:
     if name in CLOCKS and not operands:
         return clock(name, setting)
     if name not in FUNCTIONS:
-        hint = "Only functions that cannot fail are supported over protected rows; apply it to the aggregated result."
+        hint = "Only listed functions, which fail on no row, read protected rows; apply it to the aggregated result."
         raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)
     function = FUNCTIONS[name]
     _check_server(function, setting)
@@ -130,5 +130,5 @@ def _is_range(operand: Operand) -> bool:
 
 
 def _no_operator(name: str) -> NotSupported:
-    hint = "Only operators that cannot fail are supported over protected rows; apply it to the aggregated result."
+    hint = "Only listed operators, which fail on no row, read protected rows; apply it to the aggregated result."
     return NotSupported(f'the operator "{name}" is not supported over protected rows', hint=hint)

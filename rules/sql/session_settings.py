@@ -224,7 +224,7 @@ def _progress(text: str) -> int | None:
         return PROGRESS_SECONDS if _SWITCHES[written] else None
     if _WHOLE.fullmatch(written) is None or int(written) > MOST_PROGRESS_SECONDS:
         raise BadSetting(
-            f"noisegate.progress takes on, off, or whole seconds from 1 to {MOST_PROGRESS_SECONDS}",
+            f"noisegate.progress takes on, off, or whole seconds, {MOST_PROGRESS_SECONDS} at most",
             hint="SET noisegate.progress = 30 says after each half minute that a statement still runs.",
         )
     return int(written) or None

@@ -27,7 +27,7 @@ HEEDED = {
         "SELECT count(*) FROM (SELECT DISTINCT ON (customer_id) * FROM orders ORDER BY customer_id, ordered_at) AS t"
     ),
     "Ask your DBA to set lower and upper": "SELECT sum(least(greatest(id, 0), 100)) FROM orders",
-    "Only functions that cannot fail are supported over protected rows": (
+    "Only listed functions, which fail on no row, read protected rows": (
         "SELECT md5(city), n FROM (SELECT city, count(*) AS n FROM customers GROUP BY city) AS t"
     ),
     "Supported are . [a-z]": r"SELECT count(*) FROM customers WHERE name ~ '^[A-Z]\w+( |-)(?:ab){2,5}\d*$'",
