@@ -21,6 +21,7 @@ from rules.release.outputs import show
 from rules.release.release import outputs_of_few, plain_measure, shown_cells
 
 WHOSE: Final[Mapping[Whose, str]] = {"yours": "", "role": " for your role", "shared": " for all analysts"}
+_MOST_ZEROS: Final = 15
 _MOST_KINDS: Final = 5  # of columns, of which one line tells
 _UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
 
@@ -234,10 +235,11 @@ def _short(number: Decimal, context: Context) -> str:
 
 
 def short_number(number: float) -> str:
-    """Three digits are enough, rounded up.
+    """Three digits are enough, rounded up; of what nobody counts zeros in, with its power of ten.
 
     Example:
-        >>> short_number(1234.5), short_number(0.0812345), short_number(30.0)
-        ('1,240', '0.0813', '30')
+        >>> short_number(1234.5), short_number(0.0812345), short_number(30.0), short_number(1.2345e30)
+        ('1,240', '0.0813', '30', '1.24e+30')
     """
-    return f"{_UP.create_decimal(Decimal(repr(number))).normalize():,f}"
+    short = _UP.create_decimal(Decimal(repr(number))).normalize()
+    return f"{short:,f}" if short == 0 or abs(short.adjusted()) < _MOST_ZEROS else f"{short:e}"
