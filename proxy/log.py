@@ -15,7 +15,7 @@ _STATEMENT: Final = "inner_sql"
 
 NAMED: Final = frozenset(
     {
-        *("analyst", "database", "file", "host", "kind", "operator", "peer", "place", "reason", "sqlstate"),
+        *("analyst", "database", "file", "host", "kind", "operator", "peer", "place", "reason", "role", "sqlstate"),
         *("statement", "user"),
     }
 )

@@ -3,12 +3,20 @@
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.execute.audit import BudgetAlerts
 from proxy.log import COMMAND, NAMED, alarm, event, warn
+from rules.accounting.accountant import Totals
+from rules.accounting.store import Balance, Receipt
+
+UNSPENT = Balance(Decimal(0), Decimal(10), Decimal(0))
+RECEIPT = Receipt(1, Totals(), UNSPENT, UNSPENT)
 
 
 @pytest.fixture
@@ -41,6 +49,14 @@ def test_a_warning_says_so(lines: pytest.LogCaptureFixture) -> None:
     warn("database_away", seconds=1.5)
 
     assert json.loads(lines.messages[0])["level"] == "warning"
+
+
+def test_a_budget_of_a_role_is_told_by_the_name_of_the_role(lines: pytest.LogCaptureFixture) -> None:
+    half = Balance(Decimal(5), Decimal(10), Decimal(5))
+    BudgetAlerts().note("ada", replace(RECEIPT, role=half), "research")
+
+    (said,) = map(json.loads, lines.messages)
+    assert (said["event"], said["analyst"], said["role"], said["percent"]) == ("budget_used", None, "research", 50)
 
 
 def test_text_that_is_no_name_is_withheld_even_from_a_field_for_names(lines: pytest.LogCaptureFixture) -> None:
