@@ -57,6 +57,7 @@ SCRIPTS = (
 )
 VERSION = len(SCRIPTS)
 SEALED_VERSION = 2  # from which on all that is kept is under the chain
+NEWER = "A newer Noisegate has opened it: run that one again. A copy from before lacks what was charged since."
 
 
 class Cursor(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from proxy.ledger.connection import SEALED_VERSION, VERSION, Connection, Cursor, statements_from
+from proxy.ledger.connection import NEWER, SEALED_VERSION, VERSION, Connection, Cursor, statements_from
 from proxy.ledger.history import adopt, check_history
 from proxy.ledger.integrity import Anchor, ChainEnd
 from rules.accounting.store import LedgerError
@@ -195,6 +195,7 @@ def _version(connection: Connection) -> int:
     if int(text) > VERSION:
         raise LedgerError(
             f"the ledger {_PLACE} has version {text}, newer than version {VERSION} of this program",
+            hint=NEWER,
             reason="newer_version",
         )
     return int(text)

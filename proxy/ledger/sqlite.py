@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from proxy.ledger.connection import SEALED_VERSION, VERSION, Connection, statements_from
+from proxy.ledger.connection import NEWER, SEALED_VERSION, VERSION, Connection, statements_from
 from proxy.ledger.history import adopt, check_history
 from proxy.ledger.integrity import Anchor, ChainEnd, sync_folder
 from rules.accounting.store import LedgerError
@@ -212,6 +212,7 @@ class LedgerFile:
         if version > VERSION:
             raise LedgerError(
                 f"the ledger {self._path} has version {version}, newer than version {VERSION} of this program",
+                hint=NEWER,
                 reason="newer_version",
             )
         if connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')").fetchone():
