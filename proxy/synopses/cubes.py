@@ -178,10 +178,13 @@ class CubeShelf:
         if self._listed.get(name) != listed:
             await self._stage.show_synopsis(listed)
             self._listed[name] = listed
+            if not charges:
+                warn("synopsis_outdated", place=name)
         if self._standing.get(name) != state:
             self._standing[name] = state
             self._announce()
-            event("synopsis_shown", place=name, seconds=0.0)
+            if charges:
+                event("synopsis_shown", place=name, seconds=0.0)
 
     async def _planned(self, name: str, rulebook: Rulebook) -> CubePlan:
         """The plan by the rules in force, made once."""

@@ -97,7 +97,7 @@ class Maker:
 
     async def find(self, plan: SynopsisPlan) -> KeptRelease | None:
         """The newest release of a plan; None where it was dropped since."""
-        if await is_dropped(plan.name, self.ledger):
+        if is_mark(await self.ledger.newest_of(account_name(plan.name))):
             return None
         kept = await self.ledger.newest_of(account_name(plan.name), measure=plan.digest)
         return next(iter(kept), None)
@@ -166,13 +166,8 @@ async def drop(name: str, rulebook: Rulebook, ledger: LedgerStore, now: datetime
     return True
 
 
-async def is_dropped(name: str, ledger: LedgerStore) -> bool:
-    """Tell whether nothing was made since it was dropped."""
-    return is_mark(await ledger.newest_of(account_name(name)))
-
-
 def is_mark(kept: Iterable[KeptRelease]) -> bool:
-    """Tell whether these releases are the mark of a drop."""
+    """Tell whether these releases, the newest of an account, are the mark of a drop: nothing was made since."""
     return any(release.release.measure == _DROPPED for release in kept)
 
 

@@ -18,12 +18,13 @@ from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import SynopsisState
 from proxy.log import event, warn
 from proxy.synopses.fit_release import FitFailed, fitted_schema
-from proxy.synopses.make import AGAIN, DueMakes, Maker, is_dropped
+from proxy.synopses.make import AGAIN, DueMakes, Maker, is_mark
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.store import KeptRelease
 from rules.catalog import Table
 from rules.planner.plan import PreviewRows
 from rules.policy.model import Policy
+from rules.policy.synopses import account_name
 from rules.refusal import Refusal
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 
@@ -60,6 +61,7 @@ class Shelf:
         self._shown: dict[str, Shown] = {}
         self._due = DueMakes(maker.ledger, maker.clock)
         self._unfit: dict[str, tuple[tuple[int, str], datetime]] = {}  # what could not be fitted, and when
+        self._outdated: dict[str, int] = {}  # the releases of which it was told that the rules ask for others
         self._working = asyncio.Lock()
         self._reloads = self._followed = 0  # how often rules came into force, and by which of them it is worked
         self._in_force: Policy | None = None  # since the last time
@@ -117,8 +119,12 @@ class Shelf:
             await self._put(shown, _with(shown.schema, readers=readers))
 
     async def _without(self, name: str, shown: Shown | None) -> None:
-        """What was made by other rules stays, and says so; what was dropped goes."""
-        if shown is not None and await is_dropped(name, self._maker.ledger):
+        """What other rules, or another version, have made is told, and stays if it is shown; what was dropped goes."""
+        made = await self._maker.ledger.newest_of(account_name(name))
+        if made and not is_mark(made) and self._outdated.get(name) != made[0].id:
+            self._outdated[name] = made[0].id
+            warn("synopsis_outdated", place=name)
+        if shown is not None and is_mark(made):
             await self._drop(name)
         elif shown is not None and shown.schema.state != "outdated":
             await self._put(shown, _with(shown.schema, state="outdated"))

@@ -192,8 +192,8 @@ async def test_upkeep_of_the_schema_leaves_a_cube_as_it_is(place: CubeStage) -> 
     assert len(await place.charges()) == 1
 
 
-async def test_nobody_is_charged_for_an_outdated_cube(place: CubeStage) -> None:
-    """By other rules of its tables its cells answer nothing any more."""
+async def test_nobody_is_charged_for_an_outdated_cube(place: CubeStage, caplog: pytest.LogCaptureFixture) -> None:
+    """By other rules of its tables its cells answer nothing any more, which each proxy tells."""
     of_ada = (RULES + CUBE).replace("table: orders}", "table: orders, analysts: [ada]}")
     other = "rows_per_unit: 41"
     await place.shelf.follow(place.rulebook(of_ada))
@@ -202,6 +202,7 @@ async def test_nobody_is_charged_for_an_outdated_cube(place: CubeStage) -> None:
     for shelf in (place.shelf, place.started()):
         await shelf.follow(place.rulebook(changed))
 
+    assert sum("synopsis_outdated" in record.getMessage() for record in caplog.records) == 2
     assert (place.schema.state, place.readers) == ("outdated", ("ada",))
     assert not await place.charges("bob")
     assert len(await place.charges("ada")) == 1

@@ -222,6 +222,19 @@ async def test_other_columns_leave_the_rows_as_outdated_until_the_next_make(plac
     assert "country" in place.schema.tables[0].columns
 
 
+async def test_a_proxy_that_finds_one_made_by_other_rules_tells_so_once(
+    place: SynopsisStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a new version does, where plans mean something else."""
+    await place.shelf.follow(place.rulebook())
+    other, later = place.rulebook(RULES + SYNOPSIS.replace("is_vip", "country")), place.started()
+    for _ in range(2):
+        await later.follow(other)
+
+    assert sum("synopsis_outdated" in record.getMessage() for record in caplog.records) == 1
+    assert len(await place.charges()) == 1
+
+
 async def test_another_protection_takes_the_rows_away_at_once(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook())
     await place.shelf.withdraw(place.policy(RULES + SYNOPSIS))
