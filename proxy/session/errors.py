@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from proxy.log import event
-from proxy.session.replies import Edit
+from proxy.session.replies import Edit, TwinRefusal
 from proxy.wire.backend import ErrorResponse, NoticeResponse
 from proxy.wire.buffer import Frame
 from proxy.wire.codec import ProtocolViolation
@@ -104,6 +104,12 @@ def moved(raw: bytes, place: Callable[[int], int | None]) -> bytes:
 
 def nowhere(_: int) -> None:
     """The place of an error in a text that the client has never seen."""
+
+
+def check_of_text(error: TwinRefusal) -> None:
+    """Raise an error of the twin again that says nothing of a text of ours: that it ran out of time, say."""
+    if error.is_of_the_moment:
+        raise TwinRefusal(moved(error.raw, nowhere)) from None
 
 
 def refusal_report(refusal: Refusal, codec: str) -> bytes:

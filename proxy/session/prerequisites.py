@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from proxy.execute.service import Answer
 from proxy.execute.system_views import OwnRows
+from proxy.session.errors import check_of_text
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import text_arrays
 from proxy.session.private_request import Parameters, ParameterValues
@@ -154,8 +155,9 @@ class Prerequisites(ABC):
         messages: list[Message] = [Close(STATEMENT, _FIRST), parse, Describe(STATEMENT, _FIRST)]
         try:
             replies = await self._relay.ask(*messages, Close(STATEMENT, _FIRST), sync=run.sync)
-        except TwinRefusal:  # it was read as a part of the whole, so it needs the row around it
-            raise _correlated() from None
+        except TwinRefusal as error:
+            check_of_text(error)
+            raise _correlated() from None  # it was read as a part of the whole, so it needs the row around it
         (_, columns) = replies[2]
         return RowDescription.decode(columns.raw).fields
 

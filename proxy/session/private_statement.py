@@ -15,7 +15,7 @@ from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy, unaffordable
 from proxy.session.classify import HIDDEN_SETTING, ODD_ENCODING, without_answer
-from proxy.session.errors import SCHEMA_CHANGED, moved, notice_report, nowhere, refusal_report
+from proxy.session.errors import SCHEMA_CHANGED, check_of_text, moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
 from proxy.session.prerequisites import Run
@@ -214,9 +214,8 @@ class Private(Accuracy):
         if private_request.name is not None:
             return [Describe(STATEMENT, private_request.name)]
         assert private_request.around is not None
-        text = self._encoded(private_request.around.query)
         return [
-            *parse_under(ORIGINAL, text, private_request.types),
+            *parse_under(ORIGINAL, self._encoded(private_request.around.query), private_request.types),
             Describe(STATEMENT, ORIGINAL),
             Close(STATEMENT, ORIGINAL),
         ]
@@ -242,7 +241,8 @@ class Private(Accuracy):
         messages = [*parse_under(OUTER, text, types + arrays), Describe(STATEMENT, OUTER)]
         try:
             replies = await self._relay.ask(*messages, *([Close(STATEMENT, OUTER)] if sync else ()), sync=sync)
-        except TwinRefusal:
+        except TwinRefusal as error:
+            check_of_text(error)
             mismatch = self._mismatch()
             log_refusal(self._analyst, mismatch, fingerprint=plan.fingerprint)
             raise TwinRefusal(refusal_report(mismatch, self._relay.codec)) from None

@@ -88,13 +88,27 @@ def swallow(_: Frame) -> bytes:
 
 Message = Parse | Bind | Describe | Execute | Close | Encoded
 
+_OF_THE_MOMENT: Final = (
+    "40",  # a deadlock
+    "53",  # no memory, no disk
+    "55P03",  # a lock that the session would not wait for any longer
+    "57",  # out of time, cancelled, or the server stops
+    "58",  # a failure of the machine
+)
+
 
 class TwinRefusal(Exception):
     """The twin refused a message of our own; `raw` is its ErrorResponse, and the client's if it is the cause."""
 
     def __init__(self, raw: bytes) -> None:
-        super().__init__(ErrorResponse.decode(raw).sqlstate)
+        self.sqlstate = ErrorResponse.decode(raw).sqlstate
+        super().__init__(self.sqlstate)
         self.raw = raw
+
+    @property
+    def is_of_the_moment(self) -> bool:
+        """Whether it says nothing of the message: the same one may pass when it is sent again."""
+        return self.sqlstate.startswith(_OF_THE_MOMENT)
 
 
 class TwinLost(Exception):

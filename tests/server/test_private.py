@@ -3,7 +3,9 @@
 import asyncio
 import os
 import signal
+from decimal import Decimal
 
+import psycopg
 import pytest
 
 from proxy.session.twin_probe import SessionState
@@ -18,10 +20,10 @@ from proxy.wire.backend import (
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync
 from rules.bind.inner_answers import InnerQuery
-from rules.planner.plan import NeedsInner, Request
+from rules.planner.plan import NeedsInner, Plan, Request
 from rules.refusal import BudgetSpent
 from tests.server.raw import RawClient, errors, kinds
-from tests.server.stage import Stage
+from tests.server.stage import DATABASE, Stage
 from tests.support.waiting import is_active, until
 
 COUNT = b"SELECT count(*) FROM orders"
@@ -289,6 +291,28 @@ async def test_a_refusal_after_an_error_of_our_own_on_the_twin_reaches_the_clien
         assert state(frames) == (b"E" if before else b"I")
         assert kinds(await client.ask(Query(b"ROLLBACK"), Query(b"SELECT 1"))).endswith("CZ")
         assert kinds(await client.until()) == "TDCZ"
+
+
+@pytest.mark.parametrize("is_inner", [False, True])
+@pytest.mark.parametrize(("limit", "sqlstate"), [("statement_timeout", "57014"), ("lock_timeout", "55P03")])
+async def test_a_text_of_ours_that_the_twin_does_not_read_in_time_is_told_as_that(
+    stage: Stage, twin_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *, is_inner: bool, limit: str, sqlstate: str
+) -> None:
+    locked = "SELECT count(*) FROM other.orders"
+
+    async def plan(request: Request, analyst: str) -> Plan | NeedsInner:
+        return NeedsInner(InnerQuery(), locked) if is_inner else Plan((), (locked,), 0, request.epsilon, Decimal(0))
+
+    monkeypatch.setattr(stage.service, "plan", plan)
+    client = await stage.client()
+    await client.ask(Query(f"SET {limit} = '400ms'".encode()))
+    with psycopg.connect(twin_cluster.dsn(DATABASE)) as owner:
+        owner.execute("LOCK TABLE other.orders")
+        simple = await client.ask(Query(COUNT))
+        extended = await client.ask(Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync())
+
+    assert [error.sqlstate for error in errors(simple) + errors(extended)] == [sqlstate, sqlstate]
+    assert stage.service.answered == 0
 
 
 async def test_a_text_that_cannot_be_read_never_runs(stage: Stage) -> None:
