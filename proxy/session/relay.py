@@ -28,18 +28,7 @@ from proxy.wire.backend import (
 )
 from proxy.wire.buffer import Frame, FrameBuffer
 from proxy.wire.codec import ProtocolViolation
-from proxy.wire.frontend import (
-    PORTAL,
-    STATEMENT,
-    Bind,
-    Close,
-    CopyFail,
-    Execute,
-    Flush,
-    Parse,
-    Query,
-    Sync,
-)
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, CopyFail, Execute, Flush, Parse, Query, Sync
 
 _SYNC: Final = Sync().encode()
 _FLUSH: Final = Flush().encode()
@@ -87,6 +76,7 @@ class Relay:
         self.batch_since: float | None = None  # when the first message after the last ReadyForQuery was sent
         self.unnamed = UnnamedPortal()
         self._expected: deque[Expected] = deque()
+        self._unasked: Frame | None = None  # an error that no message has caused yet
         self._quiet: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._is_lost = self.was_busy = False
@@ -124,6 +114,8 @@ class Relay:
             self.unnamed.synced()
         self._may_have_set = self._may_have_set or expected.kind == Execute.kind
         self.link.write(raw)
+        if self._unasked is not None:
+            self._loop.call_soon(self._fail_next)  # when all is sent that PostgreSQL skips with it
 
     def forward(self, kind: bytes, raw: bytes) -> None:
         """A message of the client as it came."""
@@ -201,7 +193,7 @@ class Relay:
         """Go on with a fresh connection in the place of one that was lost while nothing was going on."""
         self.link, link.receiver = link, self
         self.state, self.skipping, self.is_private, self.is_inside_message = b"I", False, False, False
-        self.last_words, self._is_lost, self._may_have_set = b"", False, False
+        self.last_words, self._is_lost, self._may_have_set, self._unasked = b"", False, False, None
         self.lexis = self._reported = LexicalSettings()
         self.unnamed = UnnamedPortal()
         for report in greeting.reports:
@@ -279,9 +271,12 @@ class Relay:
             case kind if kind in _COPY_IN:
                 self.link.write(_NOTHING_TO_COPY)
                 return b""
-            case ErrorResponse.kind if first is None or is_fatal(frame.raw):
+            case ErrorResponse.kind if is_fatal(frame.raw):
                 self.has_farewell = True
                 return frame.raw
+            case ErrorResponse.kind if first is None:  # a time-out that PostgreSQL has noticed at a Flush
+                self._unasked = frame
+                return b""
             case ErrorResponse.kind if first is not None:
                 return self._failed(self.changes.reworded(frame), first)
         if first is None:
@@ -327,6 +322,11 @@ class Relay:
             self._end(Fate.SKIPPED)
         self.skipping = not self._expected
         return said
+
+    def _fail_next(self) -> None:
+        frame, self._unasked = self._unasked, None
+        if frame is not None and self._expected:
+            self.client.write(self._failed(frame, self._expected[0]))
 
     def guarded(self, raw: bytes) -> bytes:
         """An error of the twin, in our words where it is about what is protected."""

@@ -811,6 +811,25 @@ async def test_the_inner_deadline_is_the_clients_own(stage: Stage) -> None:
     assert 30 < stage.service.timeouts[-1] < 59.9
 
 
+@pytest.mark.parametrize("text", [b"SELECT 1", COUNT])
+async def test_a_time_out_between_two_messages_is_the_error_of_the_next_one(stage: Stage, text: bytes) -> None:
+    told = []
+    for client in (await stage.direct_client(), await stage.client()):
+        await client.ask(Query(b"SET statement_timeout = '100ms'"))
+        client.send(Parse(b"", text), Flush())
+        await asyncio.sleep(0.3)
+        client.send(Flush())  # at which PostgreSQL notices that the time is over
+        await asyncio.sleep(0.2)
+        client.send(Bind(b"", b""), Execute(b""), Sync())
+        async with asyncio.timeout(10):
+            frames = await client.until()
+            assert kinds(await client.ask(Query(b"SELECT 1"))) == "TDCZ"
+        told.append((kinds(frames), [error.sqlstate for error in errors(frames)]))
+
+    assert told == [("1EZ", ["57014"])] * 2
+    assert stage.service.answered == 0
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("0", None), ("", None), ("250ms", 0.25), ("3s", 3), ("2min", 120), ("1h", 3600), ("1d", 86400)],
