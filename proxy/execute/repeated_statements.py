@@ -62,7 +62,7 @@ class Plans:
         with stage("plan"):
             plan, size = await self._planner.plan(request, analyst)
         if isinstance(plan, Plan):
-            plan = replace(plan, time_zone=request.time_zone, generation=rulebook.generation)
+            plan = replace(plan, time_zone=request.time_zone, generation=rulebook.generation, size=size)
             plan = _enforced(plan, request, rulebook)
         if not plan.depends_on_time:
             self._kept.keep((rulebook.generation, request), plan, size)
@@ -130,7 +130,7 @@ class FreeAnswers(Generic[AnswerParts]):
         parts: AnswerParts,
         size: int,
     ) -> None:
-        """Keep an answer of about so many bytes for which nothing was paid."""
+        """Keep an answer of about so many bytes for which nothing was paid, and its plan, which others may forget."""
         if reading.version is None or plan.depends_on_time:
             return
         budgets, fresh_for = context.rulebook.budgets, context.rulebook.policy.fresh_for
@@ -138,7 +138,7 @@ class FreeAnswers(Generic[AnswerParts]):
         times = [kept.time + fresh_for for kept in shown]
         span = span_of(period_of(reading.now, budgets), budgets)
         until = min([reading.now + fresh_for, *times, *(() if span is None else (span[1],))])
-        self._kept.keep((id(plan), context.analyst), _Kept(plan, reading, until, parts), size)
+        self._kept.keep((id(plan), context.analyst), _Kept(plan, reading, until, parts), plan.size + size)
 
 
 class Promises:

@@ -321,7 +321,7 @@ class Service:
         if known is not None:
             return known[1]
         shown = await self._shown(plan, await self._asking.show_again(questions, context), context)
-        size = shown.size + 2 * sum(len(block.canonical) for block in blocks)
+        size = plan.size + shown.size
         self._served.keep(key, (tuple(blocks), shown), size)  # as long as a block is kept, no other has its id
         return shown
 

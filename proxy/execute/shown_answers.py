@@ -45,7 +45,7 @@ from rules.sql.system_views import Cell, row_text
 _MOST_ANSWERS: Final = 12
 _MOST_ANALYSTS: Final = 1000
 _MOST_BARS: Final = 24  # groups of an answer
-_SHOWN_BYTES: Final = 4096  # of one, with its plan
+_SHOWN_BYTES: Final = 4096  # of one, without its texts
 _TEXT_BYTES: Final = 64
 _DOUBLES: Final = 10  # replicates of a margin in the time of one that is shown
 _UP: Final = Context(prec=6, rounding=ROUND_CEILING)

@@ -57,6 +57,7 @@ class Plan:
     shape: str = ""  # the query without its constants, cut to MOST_SHAPE, for the ledger
     wanted: BudgetRequest | None = None  # more budget: what becomes of it fills one more hole
     is_inner: bool = False  # whether another statement needs the answer: with another answer that is another question
+    size: int = 0  # about so many bytes of memory keep it; set by the service
 
     @property
     def is_told(self) -> bool:

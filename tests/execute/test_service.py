@@ -793,7 +793,7 @@ async def test_plans_carry_the_session_s_time_zone_and_the_rules_generation(desk
     )
     plan = whole(await service.plan(Request("0", ("public",), epsilon=Decimal(1), time_zone="Europe/Lisbon"), "ada"))
 
-    assert (plan.time_zone, plan.generation) == ("Europe/Lisbon", 7)
+    assert (plan.time_zone, plan.generation, plan.size) == ("Europe/Lisbon", 7, 1)
 
 
 async def test_a_plan_is_made_once_for_the_same_request_and_rules_unless_it_stands_on_the_clock(desk: Desk) -> None:
