@@ -9,6 +9,7 @@ advice: the kernel counts no row that is not of it.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
+from math import prod
 
 from rules.algebra.cover import Cover, cover_of, equal_columns, is_of_days, is_over, types_of
 from rules.algebra.nodes import Node, Scan
@@ -27,6 +28,7 @@ from rules.values.expression import Apply, Column, Constant, Expression, columns
 
 MOST_ROWS = 10_000  # of a list that the twin makes
 _LONGEST = 300_000  # characters of all labels together: they stand in the inner statement
+_MOST_COMBINATIONS = 3_000_000  # of listed values that the twin goes through, in about a second
 _MOST_CHOSEN = 500  # values that a condition leaves of a public column
 
 
@@ -110,6 +112,8 @@ class _Cover:
         if len(keys) < len(places) or any(self._is_long(key, limit) for key in keys):
             return None
         pieces = self._connected(keys)
+        if prod(piece.length for piece in pieces if isinstance(piece, ListedRows)) > _MOST_COMBINATIONS:
+            return None
         owned = {number for piece in pieces for number in piece.columns()}
         conditions = [condition for condition in self._conditions() if is_over(condition, owned)]
         chosen = {number: values for number in sorted(owned) if (values := self._chosen(number)) is not None}

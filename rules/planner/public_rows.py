@@ -67,6 +67,13 @@ class ListedRows:
     expression: Expression
     days: tuple[int, int] | None = None  # from the first to the last of them, each at noon
 
+    @property
+    def length(self) -> int:
+        """Count the values, without NULL."""
+        if self.days is not None:
+            return self.days[1] - self.days[0] + 1
+        return domain.number_of_items(self.expression.domain, MOST_DAYS) or 1
+
     def columns(self) -> dict[int, Column]:
         return {self.number: Column(self.number, self.expression.type)}
 
