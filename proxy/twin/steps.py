@@ -25,11 +25,12 @@ OWNER_SETTINGS = (
     "SET LOCAL search_path = ''; SET LOCAL client_min_messages = error; SET LOCAL session_replication_role = replica"
 )
 
-# Everyone else who holds a lock on a table, type or schema of the database.
-_END_BLOCKERS = """
+# Everyone else who has held a lock on a table, type or schema of the database for as long as we waited for one.
+_END_BLOCKERS = f"""
 SELECT pg_terminate_backend(a.pid)
 FROM pg_stat_activity a
-WHERE a.backend_type = 'client backend' AND a.usename <> current_user AND EXISTS (
+WHERE a.backend_type = 'client backend' AND a.usename <> current_user
+  AND a.xact_start < clock_timestamp() - interval '{_LOCK_MILLISECONDS} ms' AND EXISTS (
     SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.locktype IN ('relation', 'object')
     AND (l.locktype = 'object' OR l.relation >= 16384))
 """
