@@ -117,7 +117,7 @@ def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
                 f"permission denied for {named}: the proxy itself may not read this in the real database",
                 hint="Nothing was charged. Ask your DBA for the GRANT, which noisegate check prints.",
             )
-        case TimeoutError():
+        case TimeoutError() | EngineError(cause=Cause(sqlstate="57014")):  # whichever of the two clocks was first
             return Interrupted("canceling statement due to statement timeout")
         case _:
             return Unavailable("the real database is unavailable", hint="Nothing was charged. Try again later.")

@@ -24,7 +24,7 @@ SELECT COUNT(*) AS "orders.count" FROM "public"."orders" AS orders WHERE ((( ord
 SELECT (DATE(orders."ordered_at" )) AS "orders.ordered_date", AVG(orders."amount" ) AS "orders.average_amount" FROM "public"."orders" AS orders WHERE orders."ordered_at" >= '2025-03-01' AND orders."ordered_at" < '2025-03-06' GROUP BY 1 ORDER BY 1 DESC LIMIT 500
 
 --# Drill fields are grouped by the primary key: rows
---> refused 42501: grouping by customers.id would show
+--> refused 42501: these groups would show single units
 SELECT customers."id" AS "customers.id", customers."city" AS "customers.city", COUNT(*) AS "orders.count" FROM "public"."orders" AS orders LEFT JOIN "public"."customers" AS customers ON orders."customer_id" = customers."id" GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 500
 
 --# A symmetric aggregate is not answered; a hint says what is

@@ -1,8 +1,11 @@
-"""A connection string finds its engine by its scheme; one without is libpq's."""
+"""A connection string finds its engine by its scheme; one without is libpq's. Failures of any have the same words."""
 
 import pytest
 
+from proxy.causes import Cause
+from proxy.engines.engine import EngineError, refusal_before_charge
 from proxy.engines.engines import real_database
+from rules.refusal import Interrupted
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,11 @@ def test_another_role_keeps_the_rest_of_the_connection_string() -> None:
     reader = real_database(real_database("host=db dbname=shop user=owner").as_role("noisegate_reader", "s p'ace"))
 
     assert (reader.name, reader.user) == ("shop", "noisegate_reader")
+
+
+@pytest.mark.parametrize(
+    "error", [TimeoutError(), EngineError(cause=Cause("time_out_or_cancelled", "57014"))], ids=repr
+)
+def test_a_statement_that_waits_too_long_is_told_so_by_either_clock(error: EngineError | TimeoutError) -> None:
+    """Ours and the server's end at the same moment."""
+    assert isinstance(refusal_before_charge(error), Interrupted)
