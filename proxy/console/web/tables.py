@@ -97,7 +97,7 @@ def _find(page: Page, name: str) -> Table:
 
 async def _form(
     page: Page, name: str, table: Table, table_edit: TableEdit, draft: Draft, opened: str, status: int = 200
-) -> Response:  # fmt: skip
+) -> Response:
     catalog = _now(page)[1]
     noise = await asyncio.to_thread(noise_of, draft, catalog, name, table)
     rulebook = page.house.console.vitals.service.rulebook
