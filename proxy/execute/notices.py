@@ -21,7 +21,7 @@ from rules.release.outputs import show
 from rules.release.release import outputs_of_few, plain_measure, shown_cells
 
 WHOSE: Final[Mapping[Whose, str]] = {"yours": "", "role": " for your role", "shared": " for all analysts"}
-_MOST_ZEROS: Final = 15
+_MOST_ZEROS: Final = 15  # of a margin, before its digits or behind them
 _MOST_KINDS: Final = 5  # of columns, of which one line tells
 _UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
 

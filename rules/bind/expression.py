@@ -19,6 +19,7 @@ from rules.functions.registry import call, operate
 from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.sql import syntax as s
 from rules.sql.normalize.nodes import AGGREGATES
+from rules.sql.system_views import BARS, SCHEMA
 from rules.values.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
 from rules.values.types import UNKNOWN, Type, find_type
 
@@ -26,7 +27,6 @@ from rules.values.types import UNKNOWN, Type, find_type
 Leaf = Callable[[s.Expression], Operand | None]
 
 _MOST_COMPARED = 100  # items of an array that are compared one by one
-_BARS = ("noisegate.margin", "noisegate.low", "noisegate.high")
 _LONG_CHAIN = 48  # alternatives: fewer keep the shape in which they were written, and so the keys of what was released
 
 
@@ -145,7 +145,8 @@ class Binding:
             raise NotSupported(f'aggregate "{function.name}" is not allowed in this clause')
         if function.schema is not None:
             name = f"{function.schema}.{function.name}"
-            hint = f"Apply it to an aggregate: {name}(avg(x))." if name in _BARS else ""
+            is_bar = function.schema == SCHEMA and function.name in BARS
+            hint = f"Apply it to an aggregate: {name}(avg(x))." if is_bar else ""
             raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)
         if function.name == "width_bucket" and len(function.arguments) == 2:
             return self._bucket(*function.arguments)

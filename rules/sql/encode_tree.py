@@ -125,7 +125,7 @@ Encode = Callable[[Json], bytes]
 Rewrite = Callable[[str, Node], tuple[str, Node]]  # of a wrapped node: its name and its body
 
 _MOST_NAMES = 1_000  # that are kept
-_LONGEST_NAME = 63  # bytes, where PostgreSQL cuts them
+_LONGEST_NAME = 63  # characters: PostgreSQL cuts names after so many bytes
 
 
 class _Encoder:

@@ -10,7 +10,7 @@ from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, na
 from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.selects import query_of
 from rules.sql.statement import MOST_SHAPE, Kind, Reading, RelationName, Statement
-from rules.sql.system_views import REQUEST, REQUESTS, SCHEMA
+from rules.sql.system_views import BARS, REQUEST, REQUESTS, SCHEMA
 from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 
 KINDS = {
@@ -27,7 +27,6 @@ KINDS = {
     "ViewStmt": Kind.VIEW,
     "DropStmt": Kind.VIEW,
 }
-_BARS = ("margin", "low", "high")
 TRANSACTIONS: dict[str, Literal["begin", "commit", "rollback", "savepoint"]] = {
     "TRANS_STMT_BEGIN": "begin",
     "TRANS_STMT_START": "begin",
@@ -203,7 +202,7 @@ def _bars(calls: Sequence[Node], positions: _Positions) -> Iterator[int | None]:
     """Calls of noisegate.margin, low and high; by their bare names where a search path finds them."""
     for body in calls:
         *schema, function = strings(body.get("funcname"))
-        if function in _BARS and schema in ([], ["noisegate"]):
+        if function in BARS and schema in ([], [SCHEMA]):
             yield positions.of(body)
 
 

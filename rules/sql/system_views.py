@@ -21,6 +21,7 @@ from rules.sql.session_settings import (
 )
 
 SCHEMA: Final = "noisegate"
+BARS: Final = ("margin", "low", "high")  # its functions of an aggregate's error
 _ESCAPED: Final = re.compile(r'(["\\])')
 
 Cell = str | None

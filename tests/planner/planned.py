@@ -1,11 +1,13 @@
 """Planning over the shop of tests/support/shop.py, and running what was planned, exactly."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 import psycopg
+import pytest
 
 from proxy.twin.hardening import CANON, PUBLIC_ROWS, RENAMED
 from rules.bind.inner_answers import InnerAnswer
@@ -83,7 +85,12 @@ class Planner:
 
     def whole(self, request: Request) -> Plan:
         """The plan, with the values of public columns as they are."""
-        made = plan(request, self.policy, self.catalog)
+        try:
+            made = plan(request, self.policy, self.catalog)
+        except Refusal as refusal:
+            with pytest.raises(type(refusal), match=re.escape(refusal.message)):  # with all advice, in its own process
+                plan(request, self.policy, self.catalog, self.drafting)
+            raise
         assert made == plan(request, self.policy, self.catalog, self.drafting), "a planner's process says otherwise"
         if isinstance(made, NeedsInner) and made.inner.use in ("groups", "bounds"):
             with psycopg.connect(self.dsn) as connection:
