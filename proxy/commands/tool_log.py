@@ -32,10 +32,13 @@ from rules.policy.rules_yaml import CannotEdit, put, remove
 from rules.sql.grammar import fingerprint, parse, shape
 from rules.sql.read import read
 from rules.sql.statement import Kind, Reading, Statement
+from rules.sql.tree import kind
 
 Session = psycopg.AsyncConnection[tuple[object, ...]]
 
 _NAME: Final = "shadow"
+_WITHOUT_CONSTANTS: Final = frozenset(("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"))
+"""The statements whose normalized texts have no constants."""
 _EXPLAINED: Final = frozenset({Kind.QUERY, Kind.DECLARE})
 _TYPES: Final = "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'shadowed'"
 _COST: Final = re.compile(r"Private answer  \(epsilon=([0-9.eE+-]+)")
@@ -281,8 +284,9 @@ async def _first_line(session: Session, text: str) -> str:
 
 
 def shape_of(text: str) -> str:
-    """A statement without its constants, and for one that cannot be printed so its fingerprint."""
-    return next((shape(piece.tree) for piece in parse(text)), "") or f"statement {fingerprint(text)}"
+    """A statement without its constants, and for one of which libpg_query leaves some its fingerprint."""
+    kinds = {kind(piece.tree)[0] for piece in parse(text)}
+    return (shape(text) if kinds <= _WITHOUT_CONSTANTS else "") or f"statement {fingerprint(text)}"
 
 
 def _without_constants(kind: RefusedStatement) -> RefusedStatement:

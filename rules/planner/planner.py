@@ -105,7 +105,7 @@ class _Planned:
 
 def _named(plan: Plan, request: Request, tree: Node) -> Plan:
     """The plan with the name and the shape by which an operator finds the statement again."""
-    written = "" if (query := query_of(tree)) is None or not plan.blocks else request.shape or shape(query)
+    written = request.shape or shape(request.text) if plan.blocks and query_of(tree) is tree else ""
     return replace(plan, fingerprint=request.fingerprint or fingerprint(request.text), shape=written[:MOST_SHAPE])
 
 

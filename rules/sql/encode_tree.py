@@ -16,11 +16,6 @@ from postgast import pg_query_pb2
 from rules.sql.selects import column_name
 from rules.sql.tree import PLACES, Json, Node, items, kind, strings
 
-
-class Unprintable(Exception):
-    """A tree that would end the process that prints it."""
-
-
 Path = tuple[str, ...]  # fields on the way to a name
 
 _BARE_NAMES: dict[str, Path] = {  # that are printed as they are, by the nodes that have them
@@ -202,11 +197,6 @@ def encode_statement(tree: Node) -> bytes:
     return _FENCING.encode(_result_of(tree))
 
 
-def encode_shape(tree: Node) -> bytes:
-    """The same with a parameter of number 0 for every constant."""
-    return _BLANKING.encode(_result_of(tree))
-
-
 def _result_of(tree: Node) -> Node:
     return {"version": 180004, "stmts": [{"stmt": tree}]}
 
@@ -241,13 +231,4 @@ _FENCES: dict[str, Rewrite] = {
     **dict.fromkeys(_BARE_NAMES, lambda name, body: (name, quote(name, body))),
     "RangeFunction": select_from,
 }
-
-
-def _unprintable(name: str, body: Node) -> tuple[str, Node]:
-    raise Unprintable
-
-
-# Number 0 is printed as ?. The paths of JSON_TABLE must be constants: a ? in their place ends the process that prints.
-_BLANKS: dict[str, Rewrite] = {"A_Const": lambda name, body: ("ParamRef", {}), "JsonTable": _unprintable}
 _FENCING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _FENCES, {})
-_BLANKING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _FENCES | _BLANKS, {})

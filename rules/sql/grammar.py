@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache
 from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
-from rules.sql.encode_tree import Unprintable, encode_shape, encode_statement
-from rules.sql.tree import PLACES, Json, Node, words_in
+from rules.sql.encode_tree import encode_statement
+from rules.sql.tree import PLACES, Index, Json, Node
 
 
 class Unreadable(Exception):
@@ -32,9 +32,14 @@ class Piece:
     length: int  # 0: to the end
 
     @cached_property
+    def index(self) -> Index:
+        """What the tree holds."""
+        return Index(self.tree)
+
+    @cached_property
     def words(self) -> AbstractSet[str]:
         """All words in the tree."""
-        return words_in(self.tree)
+        return self.index.words
 
 
 def parse(text: str) -> list[Piece]:
@@ -119,36 +124,35 @@ def deparse_expression(node: Json) -> str:
     return deparse({"SelectStmt": select | {"op": "SETOP_NONE"}}).removeprefix("SELECT ")
 
 
-def shape(tree: Node) -> str:
-    """A query as canonical text with a ? for every constant; "" where that cannot be printed.
+def names_of(text: str) -> tuple[str, str]:
+    """The fingerprint of one statement, and its shape, which is meant for a query."""
+    normalized = _normalized(_without_comments(text))
+    return _fingerprint(normalized), _blanked(normalized)
+
+
+def shape(query: str) -> str:
+    """A query's text with a ? for every constant, but for what counts columns or characters; "" where others remain.
 
     Example:
-        >>> shape(parse("select count(*) from t where city = 'Berlin' limit 3")[0].tree)
-        'SELECT count(*) FROM t WHERE city = ? LIMIT ?'
+        >>> shape("select count(*) from t  where city = 'Berlin' group by 1 -- weekly")
+        'select count(*) from t where city = ? group by 1'
     """
-    try:
-        return _printed(encode_shape(tree))
-    except (Unprintable, Unreadable):
-        return ""
+    return names_of(query)[1]
 
 
-def names_of(text: str, query: Node | None) -> tuple[str, str]:
-    """The fingerprint of one statement, and the shape of its query if it has one."""
-    normalized = _normalized(_without_comments(text))
-    if query is None:
-        return _fingerprint(normalized), ""
-    if not normalized or "$" in text:  # a parameter is normalized as constants are
-        return _fingerprint(normalized), shape(query)
-    known = _SHAPES.get(normalized)
-    if known is None:
-        if len(_SHAPES) >= _MOST_SHAPES:
-            _SHAPES.clear()
-        known = _SHAPES[normalized] = shape(query)
-    return _fingerprint(normalized), known
+def _blanked(normalized: str) -> str:
+    """A normalized text in one line, with a ? for each parameter. libpg_query leaves some constants as they are."""
+    blanked = _OUTSIDE_NAMES.sub(_blank, normalized)
+    return "" if "'" in _QUOTED_NAME.sub("", blanked) else blanked.strip()
 
 
-_MOST_SHAPES = 256  # that are kept, by their normalized texts: a dashboard asks the same with other constants
-_SHAPES: dict[str, str] = {}
+def _blank(found: re.Match[str]) -> str:
+    """A name in quotes as it is."""
+    return found["name"] or ("?" if found["parameter"] else " ")
+
+
+_QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
+_OUTSIDE_NAMES = re.compile(rf"(?P<name>{_QUOTED_NAME.pattern})|(?P<parameter>\$[0-9]+)|\s+")
 
 
 def fingerprint(text: str) -> str:

@@ -7,6 +7,7 @@ from rules.frozen import replace
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
 from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, names_of, parse_kept
+from rules.sql.grammar import shape as shape_of
 from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.selects import query_of
 from rules.sql.statement import MOST_SHAPE, Kind, Reading, RelationName, Statement
@@ -63,8 +64,8 @@ def _statement(piece: Piece, data: bytes) -> Statement:
     name, body = kind(piece.tree)
     characters = len(data[:start].decode())
     positions = _Positions(data, start)
-    calls = bodies(piece.tree, "FuncCall")
-    fingerprint, shape = names_of(own.decode(), query_of(piece.tree))
+    calls = piece.index.bodies("FuncCall")
+    fingerprint, shape = _names(own.decode(), piece.tree)
     statement = Statement(
         kind=KINDS.get(name, Kind.OTHER),
         text=own.decode(),
@@ -79,6 +80,17 @@ def _statement(piece: Piece, data: bytes) -> Statement:
         refusal.position = next((positions.of(call) for call in calls if _name(call) == refusal.about), None)
         return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal, command=refusal.about)
     return _with_details(statement, name, body)
+
+
+def _names(text: str, tree: Node) -> tuple[str, str]:
+    """The fingerprint of a statement, and the shape of its query if it has one."""
+    fingerprint, shape = names_of(text)
+    if (query := query_of(tree)) is tree:
+        return fingerprint, shape
+    try:
+        return fingerprint, "" if query is None else shape_of(deparse(query))
+    except Unreadable:
+        return fingerprint, ""
 
 
 class _Positions:
@@ -97,7 +109,7 @@ class _Positions:
 def _relations(piece: Piece, positions: _Positions) -> list[RelationName]:
     """The tables that a statement names, names of CTEs left out where they are in scope."""
     if "withClause" not in piece.words:
-        return [_relation(body, positions) for body in holders(piece.tree, "relname")]
+        return [_relation(body, positions) for body in piece.index.holders("relname")]
     found: list[RelationName] = []
     _look(piece.tree, frozenset(), positions, found)
     return found

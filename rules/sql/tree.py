@@ -4,7 +4,8 @@ The JSON leaves out what is empty, zero or false.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import overload
 
 Node = dict[str, "Json"]
@@ -31,20 +32,47 @@ def walk(node: Json) -> Iterator[Node]:
             waiting.extend(reversed(tree))
 
 
-def words_in(node: Json) -> set[str]:
-    """The names of all fields and kinds of nodes in a tree, and its texts: what is not there need not be looked for."""
-    words: set[str] = set()
-    waiting = [node]
-    while waiting:
-        tree = waiting.pop()
-        if type(tree) is dict:
-            words.update(tree)
-            waiting.extend(tree.values())
-        elif type(tree) is list:
-            waiting.extend(tree)
-        elif type(tree) is str:
-            words.add(tree)
-    return words
+class Index:
+    """What a tree holds, found in one walk: the dicts that have a field or are a wrapped node, by its name, outermost
+    first, and all texts."""
+
+    def __init__(self, tree: Json) -> None:
+        self._holders: dict[str, list[Node]] = {}
+        self._texts: set[str] = set()
+        self._add((tree,))
+
+    def _add(self, nodes: Iterable[Json]) -> None:
+        holders_of = self._holders
+        for node in nodes:
+            if type(node) is dict:
+                for key in node:
+                    if key in holders_of:
+                        holders_of[key].append(node)
+                    else:
+                        holders_of[key] = [node]
+                self._add(node.values())
+            elif type(node) is list:
+                self._add(node)
+            elif type(node) is str:
+                self._texts.add(node)
+
+    @property
+    def words(self) -> AbstractSet[str]:
+        """The names of all fields and kinds of nodes, and all texts: what is not there need not be looked for."""
+        return self._texts | self._holders.keys()
+
+    def holders(self, key: str) -> Sequence[Node]:
+        """Every dict that has this key."""
+        return self._holders.get(key, ())
+
+    def bodies(self, name: str) -> list[Node]:
+        """The bodies of all wrapped nodes of one kind."""
+        return [body for holder in self.holders(name) if isinstance(body := holder[name], dict)]
+
+
+def words_in(node: Json) -> AbstractSet[str]:
+    """The words of a tree."""
+    return Index(node).words
 
 
 def holders(node: Json, key: str) -> list[Node]:

@@ -7,7 +7,7 @@ from functools import _lru_cache_wrapper
 
 from rules.bind import table
 from rules.kept import KeptByIdentity
-from rules.sql import grammar, lower
+from rules.sql import lower
 
 _OF_NUMBERS = ("rules.mechanisms.", "rules.release.", "rules.accounting.", "rules.local.")  # laws, which take long
 _OF_TEXTS = "rules.sql."
@@ -18,7 +18,6 @@ def forget(*, texts: bool = True) -> None:
     table._KNOWN.clear()
     if texts:
         lower._KEPT.clear()
-        grammar._SHAPES.clear()
     for name, module in list(sys.modules.items()):
         if not name.startswith("rules.") or name.startswith(_OF_NUMBERS) or (name.startswith(_OF_TEXTS) and not texts):
             continue
