@@ -9,7 +9,7 @@ A value x becomes q = round(x / step), clamped to [low, high], in four steps of 
 4. The integer is clamped to [low, high] again. The sensitivity rests on this last step and on nothing before it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rules.refusal import NotSupported
@@ -24,7 +24,7 @@ LARGEST = 2**60  # of a bound: twice of it, centred, is still a bigint
 class Lattice:
     """Values are step · n for whole n from low to high."""
 
-    step: Fraction
+    step: Fraction = field(hash=False)  # whose hash takes longer than all others of a statement
     low: int
     high: int
 
