@@ -213,9 +213,10 @@ class PlannerPool:
         return answer, len(data) + size
 
     def _pick(self) -> Worker | None:
-        """One that has loaded its modules, if there is any: who kills workers pays for it with his own time."""
-        self._idle.sort(key=lambda worker: worker is None)
-        return self._idle.pop(0)
+        """The one that answered last, which has the text that it read, and what it made for others like it. One that is
+        to be started only where there is no other: who kills workers pays for it with his own time."""
+        self._idle.sort(key=lambda worker: worker is not None)
+        return self._idle.pop()
 
     async def _tell_rules(self, worker: Worker) -> None:
         """A worker knows the rules of one generation; new ones may come while it is told."""

@@ -71,6 +71,19 @@ async def test_when_memory_runs_out_a_worker_goes_before_the_proxy(pool: Planner
         assert Path(f"/proc/{worker._process.pid}/oom_score_adj").read_text() == "1000\n"
 
 
+async def test_a_text_is_planned_by_the_worker_that_read_it() -> None:
+    pool = await PlannerPool.start(size=2)
+    await pool.load(policy(), CATALOG)
+
+    for number in range(4):
+        text = f"SELECT count(*) + {number} FROM customers"
+        await pool.read(text, "ada")
+        await pool.plan(Request(text, ("public",), epsilon=Decimal("0.1")), "ada")
+
+    assert len(pool._loaded) == 1
+    await pool.close()
+
+
 async def test_a_worker_is_told_nothing_that_lets_it_in_anywhere() -> None:
     pool = PlannerPool(size=1, seconds=5)
     reader = "public_reader: host=there user=reader password=of-the-reader"
@@ -159,8 +172,8 @@ async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: Planne
 
 async def test_a_caller_who_goes_away_ends_no_worker(pool: PlannerPool) -> None:
     await both_at_work(pool, "before one is left")
-    before = set(pool.processes)
-    tasks = [asyncio.create_task(pool.read(f"{LONG_SUM} + 4{number}", "ada")) for number in range(4)]
+    before, many = set(pool.processes), "; ".join([LONG_SUM] * 5)
+    tasks = [asyncio.create_task(pool.read(f"{many} + 4{number}", "ada")) for number in range(4)]
     await until(lambda: pool.busy == 1 and pool.waiting == 3)
     await asyncio.sleep(0.01)  # the worker has its question
     for task in tasks:
