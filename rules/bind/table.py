@@ -3,7 +3,7 @@
 PostgreSQL computes stored generated columns from their row, so their bounds follow from those of its columns.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -194,22 +194,26 @@ def with_public_bounds(node: Scan, context: PlannerContext) -> Scan:
     return replace(node, facts=replace(node.facts, columns=columns))
 
 
-def demand_bounds(node: Node, summed: tuple[Expression, ...], context: PlannerContext) -> None:
+def demand_bounds(node: Node, summed: Callable[[], Iterable[Expression]], context: PlannerContext) -> None:
     """Ask for the ends of the public columns that are read by what is summed, if they were not asked for yet."""
+    known = {column for released in context.released for column in released.inner.columns}
+    unknown = {number: column for number, column in _public_columns(node) if column not in known}
+    if not unknown:
+        return
     computed = cover_of(node).computed
-    read = {column.id for expression in summed for column in _read(expression, computed)}
-    wanted = [
-        _public(scan, column, dict(scan.names))
-        for scan in scans_in(node)
-        if scan.facts.unit is None
-        for column in scan.facts.columns
-        if column.id in read and (column.type.is_number or column.type.is_time)
-    ]
-    public_columns = {column for released in context.released for column in released.inner.columns}
-    if not set(wanted) <= public_columns:
-        columns = tuple(dict.fromkeys(wanted))
-        tables = context.read_there(column.table for column in columns)
-        raise Needed(InnerQuery(use="bounds", columns=columns, tables=tables))
+    read = {column.id for expression in summed() for column in _read(expression, computed)}
+    if wanted := tuple(dict.fromkeys(column for number, column in unknown.items() if number in read)):
+        tables = context.read_there(column.table for column in wanted)
+        raise Needed(InnerQuery(use="bounds", columns=wanted, tables=tables))
+
+
+def _public_columns(node: Node) -> Iterator[tuple[int, PublicColumn]]:
+    """Yield the numbers and moments of public tables."""
+    for scan in scans_in(node):
+        names = dict(scan.names) if scan.facts.unit is None else {}
+        for column in scan.facts.columns:
+            if column.id in names and (column.type.is_number or column.type.is_time):
+                yield column.id, _public(scan, column, names)
 
 
 def _public(scan: Scan, column: Column, names: Mapping[int, str]) -> PublicColumn:

@@ -51,7 +51,7 @@ def recipes_of(
     binding = Binding(leaf, context, context.setting)
     barred = {bar.output for bar in aggregates.bars}
     together = rows * context.policy.group_size  # noise has to be drawn for so many rows of units that go together
-    demand_bounds(node, tuple(_summed(aggregates, binding)), context)
+    demand_bounds(node, lambda: _summed(aggregates, binding), context)
     recipes = []
     for place, aggregate in enumerate(aggregates.aggregates):
         if not isinstance(aggregate, s.Call):

@@ -6,7 +6,7 @@ Weights are whole, 1 for up to three outputs, 2 for up to eight: within a twelft
 a part of an answer of a few outputs is mostly asked for at the same share by itself, so that it need not be paid again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -140,11 +140,11 @@ class Draft:
         )
         return weights + ladders + (weight_of_report(self.groups, weights),) * self.asks_cut
 
-    def choosing(self, count: int | None) -> "Draft":
+    def choosing(self, shown: Callable[[], int | None]) -> "Draft":
         """The draft of a block of which so many groups are shown, the largest. They are chosen where that is better."""
-        if count is None or self.groups is None or self.site.sets or self.bounding.ladders or self.asks_cut:
+        if self.groups is None or self.site.sets or self.bounding.ladders or self.asks_cut or self.keyed.others:
             return self
-        if len(self.parts) != 1 or not isinstance(self.parts[0], Units) or self.keyed.others:
+        if len(self.parts) != 1 or not isinstance(self.parts[0], Units) or (count := shown()) is None:
             return self
         most = min(self.bounding.rows, self.bounding.groups, self.groups)
         return replace(self, top=count if is_better(count, self.groups, most, self.context.policy.noise) else None)

@@ -65,7 +65,8 @@ class Leaves:
 
     keys: list[Json]
     aggregates: list[Json] = field(default_factory=list)
-    _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their spelling
+    spellings: list[tuple[str, Json]] = field(default_factory=list)  # of the aggregates, as text and as a tree
+    _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by these texts
     _found: dict[int, tuple[Json, int | None]] = field(default_factory=dict)  # by the nodes that were looked for
     _key_kinds: frozenset[str] = field(init=False)
 
@@ -86,10 +87,13 @@ class Leaves:
 
     def note_aggregate(self, node: Json) -> None:
         """Take one more, unless it is known."""
-        number = self._numbers.setdefault(spell(spelled_expression(node)), len(self.aggregates))
+        tree = spelled_expression(node)
+        text = spell(tree)
+        number = self._numbers.setdefault(text, len(self.aggregates))
         self._found[id(node)] = node, number
         if number == len(self.aggregates):
             self.aggregates.append(node)
+            self.spellings.append((text, tree))
 
 
 def find_blocks(query: Query, context: PlannerContext) -> tuple[BlockSite, ...]:

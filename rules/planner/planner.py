@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 
 from rules.bind.correlated_subquery import Correlated, known_or_needed
@@ -42,7 +43,7 @@ from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.margins import Result
 from rules.release.marks import Mark
 from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_kept, shape
-from rules.sql.lower import expressions_from, lowered
+from rules.sql.lower import lowered, spelled_expressions
 from rules.sql.selects import query_of
 from rules.sql.statement import MOST_SHAPE
 from rules.sql.syntax import Expression
@@ -227,7 +228,7 @@ class _Cut:
     @classmethod
     def of(cls, site: BlockSite, body: Node, *, has_bars: bool) -> "_Cut":
         leaves = leaves_of(body, site)
-        expressions = expressions_from(leaves.aggregates) if leaves.aggregates else ()
+        expressions = spelled_expressions(leaves.aggregates, leaves.spellings) if leaves.aggregates else ()
         bars = barred_aggregates(body, leaves) if has_bars else ()
         barred = frozenset((expressions[bar.output], bar.end) for bar in bars)
         return cls(site, body, leaves, expressions, barred)
@@ -249,7 +250,8 @@ def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, ke
         block_aggregates = _together(alike)
         planned = _of_levels(drafts[places[0]], block_aggregates, request, tables, kernel, is_alone=len(alike) == 1)
         if len(alike) == len(planned) == 1:
-            planned = [planned[0].choosing(find_top(alike[0].body) or find_outer_top(query, alike[0].body))]
+            body = alike[0].body
+            planned = [planned[0].choosing(partial(_shown_groups, query, body))]
         for cut in alike:
             cut.blocks = tuple(len(whole) + number for number in range(len(planned)))
             cut.outputs = tuple(map(block_aggregates.aggregates.index, cut.aggregates))
@@ -261,6 +263,11 @@ def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, ke
     for block in blocks:
         check_encoding(block, tables.context.catalog.encoding, kernel)
     return blocks
+
+
+def _shown_groups(query: Node, body: Node) -> int | None:
+    """How many of a block's groups are shown, or skipped; None where something else is asked of the others."""
+    return find_top(body) or find_outer_top(query, body)
 
 
 def _of_levels(

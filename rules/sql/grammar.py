@@ -7,7 +7,7 @@ worker processes only. The JSON form of the tree is used since the protobuf one 
 import ctypes
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -93,13 +93,19 @@ def deparse_with_holes(tree: Node) -> tuple[str | int, ...]:
 
 
 def _parts(data: bytes) -> tuple[str | int, ...]:
-    written = _printed(data).encode()
+    written = _printed(data)
     parts: list[str | int] = []
     at = 0
-    for number, start, end in _parameters(written):
-        parts += [written[at:start].decode(), number]
-        at = end
-    return (*parts, written[at:].decode())
+    for found in _QUOTED_OR_HOLE.finditer(written):
+        if found["number"]:
+            parts += [written[at : found.start()], int(found["number"])]
+            at = found.end()
+    return (*parts, written[at:])
+
+
+_QUOTED_OR_HOLE = re.compile(  # as libpg_query prints them: quotes are doubled, whatever stands before
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | \$(?P<number>[0-9]+)""", re.VERBOSE
+)
 
 
 _KEPT_BYTES = 16_384  # of a statement whose parts are kept: 256 of them are a few megabytes
@@ -205,13 +211,6 @@ def _without_comments(text: str) -> str:
 
 
 _COMMENTS = (pg_query_pb2.SQL_COMMENT, pg_query_pb2.C_COMMENT)
-
-
-def _parameters(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Each $n of a text outside quotes: its number, and where it starts and ends."""
-    for token in _tokens(data):
-        if token.token == pg_query_pb2.PARAM:
-            yield int(data[token.start + 1 : token.end]), token.start, token.end
 
 
 def _tokens(data: bytes) -> list[pg_query_pb2.ScanToken]:

@@ -34,6 +34,7 @@ __all__ = [
     "parse_expression",
     "parse_query",
     "query_from",
+    "spelled_expressions",
 ]
 
 
@@ -63,6 +64,20 @@ def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
     select = _syntax(spelled(query, lifts=True))
     assert isinstance(select, Select)
     return tuple(item.expression for item in select.items)
+
+
+def spelled_expressions(nodes: Sequence[Json], spellings: Sequence[tuple[str, Json]]) -> tuple[Expression, ...]:
+    """The same of expressions whose one spelling is known, as text and as a tree. Tools ask for the same aggregates in
+    one statement after the other."""
+    kept = [_EXPRESSIONS.get(text) for text, _ in spellings]
+    known = [each[1] for each, (_, tree) in zip(kept, spellings, strict=True) if each is not None and each[0] == tree]
+    if len(known) == len(nodes):
+        return tuple(known)
+    made = expressions_from(nodes)
+    for (text, tree), expression in zip(spellings, made, strict=True):
+        if len(text) <= _LONGEST_EXPRESSION and "SELECT" not in text:  # which has a number in its statement
+            _keep(_EXPRESSIONS, text, (tree, expression), _MOST_KEPT)
+    return made
 
 
 @frozen
@@ -110,6 +125,8 @@ _ROOM: Final = 400_000  # characters of all texts: each has some fifty times as 
 _MOST_KEPT: Final = 256
 _MOST_NAMED: Final = 8  # templates of one structure
 _KEPT: dict[str, _Structure] = {}
+_LONGEST_EXPRESSION: Final = 1_000  # characters
+_EXPRESSIONS: dict[str, tuple[Json, Expression]] = {}
 
 
 def expression_from(node: Json) -> Expression:
