@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import time
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from proxy.console.vitals import _CHECK_SECONDS as CHECK_SECONDS
 from proxy.metrics import REGISTRY
 from tests.conftest import RealDatabase
+from tests.ledger.frozen import line_to
 from tests.support.running import Noisegate, command, noisegate, start
+from tests.support.shop import READER
 
 PORT = ("--metrics-port", "0")
 COUNT = "SELECT count(*) FROM customers WHERE city = 'Berlin'"
@@ -104,6 +108,27 @@ def test_health_tells_a_process_that_runs_from_one_that_can_answer(shop: RealDat
         with socket.create_connection(("127.0.0.1", int(str(running.events("operator_port")[0]["port"])))) as odd:
             odd.sendall(b"nonsense\r\n\r\n")
             assert odd.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_health_does_not_wait_for_a_database_that_does_not_answer(shop: RealDatabase, tmp_path: Path) -> None:
+    """Those who ask wait some seconds: longer than it takes to say so, and shorter than to give up on a connection."""
+    with line_to(shop.cluster) as line:
+        away = f"host=127.0.0.1 port={line.port} dbname={shop.name} user={READER}"
+        with noisegate(tmp_path, away, arguments=PORT) as running:
+            assert get(running, "/readyz")[0] == 200
+            time.sleep(CHECK_SECONDS)  # or it would say what it knows
+            line.freeze()
+            for _ in range(2):
+                began = time.monotonic()
+                status, text = get(running, "/readyz")
+                assert time.monotonic() - began < 5
+                assert (status, json.loads(text)["database"]) == (503, "no_answer")
+
+            line.thaw()
+            deadline = time.monotonic() + 30
+            while get(running, "/readyz")[0] != 200:
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
 
 
 def test_before_the_database_has_been_seen_the_proxy_is_not_ready(shop: RealDatabase, rules_path: Path) -> None:

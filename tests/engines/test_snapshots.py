@@ -1,6 +1,8 @@
 """Snapshots of a real database: pinned, private about failures, and back after every kind of loss."""
 
 import asyncio
+import os
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
@@ -27,6 +29,7 @@ from proxy.twin.embedded import Cluster
 from rules.catalog import Table, TableName
 from rules.kernel.expressions import quoted_text
 from tests.conftest import RealDatabase, make_shop
+from tests.ledger.frozen import line_to
 from tests.support.waiting import is_active, until
 from tests.support.written import written
 
@@ -201,6 +204,25 @@ def end_all(own_shop: RealDatabase) -> None:
         while connection.execute(f"SELECT {ended}").fetchall():
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+async def test_a_line_that_drops_packets_is_given_up_on_also_where_what_was_sent_is_not_acknowledged(
+    own_shop: RealDatabase,
+) -> None:
+    """Linux asks no keepalive while something is on its way, and sends that again for a quarter of an hour."""
+    with line_to(own_shop.cluster) as line:
+        engine = PostgresEngine(f"{own_shop.reader_dsn} host=127.0.0.1 port={line.port}")
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+            with socket.socket(fileno=os.dup(snapshot._connection.fileno())) as end:
+                idle, interval, count, user_milliseconds = (
+                    end.getsockopt(socket.IPPROTO_TCP, option)
+                    for option in (
+                        *(socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT),
+                        socket.TCP_USER_TIMEOUT,
+                    )
+                )
+        await engine.close()
+    assert idle + count * interval <= user_milliseconds / 1000 <= 30  # it would cut keepalives short
 
 
 async def test_a_server_too_old_is_told_by_its_version(

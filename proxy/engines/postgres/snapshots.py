@@ -49,11 +49,13 @@ from rules.kernel.statement import Bounded, Marginals, Tally
 TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
 CATALOG_SECONDS = 60
 CANCELLED = Cause("cancelled")
+# How soon a line is given up on that drops packets. Keepalives alone would wait for as long as something is on its way.
 CONNECTION: dict[str, str | int | None] = {
     "application_name": "noisegate",
     "connect_timeout": 10,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
+    "tcp_user_timeout": 25_000,  # not before the last keepalive: one that is lost ends no statement
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
     "keepalives_count": 3,
 }
 
