@@ -29,9 +29,8 @@ _LINE: Mapping[str, str | int] = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
 }
-# What the role, its database or the server may say otherwise, as far as the server knows it. An idle transaction ends
-# to free the ledger for other proxies, should this one vanish in the middle of it. How long a job may take is known
-# here, and opening a long history takes as long as that is.
+# What the role, its database or the server may say otherwise, as far as the server knows it. How long a job may take is
+# known here, and opening a long history takes as long as that is.
 _SESSION = {
     "search_path": SCHEMA,
     "lock_timeout": "10s",
@@ -41,6 +40,10 @@ _SESSION = {
     "transaction_timeout": "0",
     "default_transaction_read_only": "off",
 }
+# Who vanishes with the ledger in hand, as behind a network that drops packets, gives it back before those give up who
+# wait for it. Between the statements of a job there is no work to speak of.
+_HELD_SECONDS = 5
+_UNHURRIED = "SET LOCAL idle_in_transaction_session_timeout = '30s'"  # but for one that verifies all its history
 _SET = """
 SELECT set_config(s.name, s.value, false) FROM unnest(?::text[], ?::text[]) AS s (name, value)
 WHERE current_setting(s.name, true) IS NOT NULL"""
@@ -120,7 +123,8 @@ class LedgerDatabase:
 
     def begin(self, *, durable: bool) -> tuple[str, ...]:
         wait = f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
-        return "BEGIN", wait, "LOCK TABLE entries IN EXCLUSIVE MODE"
+        leave = f"SET LOCAL idle_in_transaction_session_timeout = '{_HELD_SECONDS}s'"
+        return (f"BEGIN; {wait}; {leave}; LOCK TABLE entries IN EXCLUSIVE MODE",)
 
     def check(self) -> None:
         """A connection that still works leads to the same database."""
@@ -160,7 +164,7 @@ class LedgerDatabase:
         """Bring an older ledger to this version, with nobody else in it."""
         if _version(connection) == VERSION:
             return
-        for statement in self.begin(durable=True):
+        for statement in (*self.begin(durable=True), _UNHURRIED):
             connection.execute(statement)
         version = _version(connection)
         if version < VERSION:

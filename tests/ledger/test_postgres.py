@@ -11,6 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from proxy.ledger.integrity import Anchor
+from proxy.ledger.postgres import LedgerDatabase
 from proxy.twin.embedded import Cluster
 from rules.accounting.store import LedgerError
 from rules.refusal import AnalystStopped
@@ -95,6 +97,21 @@ async def test_entries_that_are_missing_are_seen_by_the_anchor(dsn: str, tmp_pat
         connection.execute("TRUNCATE entries, totals, releases, seen")
 
     assert "older than its anchor" in await open_error(dsn, anchor=tmp_path / "anchor")
+
+
+async def test_a_proxy_that_vanishes_with_the_ledger_in_hand_has_no_other_refused(dsn: str) -> None:
+    """A network that drops packets tells the server nothing: it waits for the next statement of that transaction."""
+    ledger = await PostgresLedger.open(dsn, IDENTITY)
+    with psycopg.connect(dsn, autocommit=True, options="-c search_path=noisegate_ledger") as vanished:
+        for statement in LedgerDatabase(dsn, IDENTITY, Anchor(None)).begin(durable=True):
+            vanished.execute(statement.encode())
+
+        receipt = await ledger.charge(charge_of("ada", "0.5"), BUDGETS)
+
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            vanished.execute("COMMIT")
+    assert receipt.charge > 0
+    await ledger.close()
 
 
 async def test_a_lost_connection_is_replaced_and_what_was_charged_is_there(dsn: str) -> None:
