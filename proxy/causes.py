@@ -84,6 +84,8 @@ _ADVICE: Final = {
     "server_stops": "the server is shutting down",
     "network_unreachable": "there is no way to that address from this machine",
     "connection_lost": "the connection was lost",
+    "other_database": "it is another database than the proxy began with: does its address lead elsewhere now? If the "
+    "same data live on there, run noisegate ledger move and restart the proxy",
 }
 """What to look at, for the DBA; nothing of it goes to an analyst."""
 

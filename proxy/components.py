@@ -65,6 +65,7 @@ async def open_components(
     )
     stack.push_async_callback(engine.close)
     catalog, risks = await _look_first(engine, policy, settings.retry_seconds, warns_of_zones=warns_of_zones)
+    await engine.bind(catalog.system_identifier)  # what is answered, and charged, is of this one
     freeze = Freeze(settings.rules).read_again(policy, catalog).told(policy, catalog, ())
     policy = freeze.hide(policy, catalog)
     warnings = (line for _, line in in_lines(check_rules(policy, catalog), Severity.WARNING))

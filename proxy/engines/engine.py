@@ -211,6 +211,9 @@ class WatchedEngine(Engine, Protocol):
     async def find_refused(self, settings: Mapping[str, str]) -> list[str]:
         """Return those of these settings that the server does not take."""
 
+    async def bind(self, system_identifier: str) -> None:
+        """Answer from the database of this identifier alone: another at its address is as good as none."""
+
     async def check(self, timeout_seconds: float) -> None:
         """Begin a transaction and end it; raises EngineError where the database lets nobody in."""
 

@@ -1,6 +1,7 @@
 """What stands behind the proxy fails: a clear error, nothing leaked, and recovery without a restart."""
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -61,6 +62,28 @@ def test_a_database_that_goes_away_is_told_before_anything_is_charged(database: 
         finally:
             again.stop()
     assert running.ledger_length() == before + 2  # what was charged, and what was kept for it
+
+
+def test_another_database_at_the_same_address_is_neither_asked_nor_charged_for(
+    database: RealDatabase, tmp_path: Path
+) -> None:
+    """It has the same tables, with the same OIDs, and other rows: its answers are not of this ledger."""
+    home = database.cluster.directory
+    with noisegate(tmp_path, database.reader_dsn) as running, _session(running) as session:
+        assert session.execute(COUNT).fetchone() is not None
+        before = running.ledger_length()
+        database.cluster.stop()
+        shutil.rmtree(home / "data")
+        other = Cluster.start(home, binaries=SERVER)
+        try:
+            make_shop(other, "shop")
+            with pytest.raises(psycopg.Error) as refusal:
+                session.execute(COUNT)
+        finally:
+            other.stop()
+    assert refusal.value.sqlstate == "57P03"
+    assert running.events("database")[0]["reason"] == "other_database"
+    assert running.ledger_length() == before
 
 
 @pytest.mark.parametrize("home", ["file", "database"])

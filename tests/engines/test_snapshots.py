@@ -22,7 +22,7 @@ from proxy.engines.engine import (
     UnknownTimeZone,
     Unplannable,
 )
-from proxy.engines.postgres import snapshots
+from proxy.engines.postgres import connector
 from proxy.engines.postgres.opening import OPENING, PINNED
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
@@ -228,7 +228,7 @@ async def test_a_line_that_drops_packets_is_given_up_on_also_where_what_was_sent
 async def test_a_server_too_old_is_told_by_its_version(
     engine: PostgresEngine, own_shop: RealDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "SERVERS", range(99, 100))
+    monkeypatch.setattr(connector, "SERVERS", range(99, 100))
     with own_shop.connect() as connection:
         release = (connection.info.parameter_status("server_version") or "").split()[0]  # Debian adds its own
     with pytest.raises(EngineTooOld, match=f"is PostgreSQL {release}, and must be 99 or newer"):
@@ -237,7 +237,7 @@ async def test_a_server_too_old_is_told_by_its_version(
 
 @pytest.mark.parametrize(("number", "shown"), [(130023, "13.23"), (90624, "9.6.24"), (80002, "8.0.2")])
 def test_a_version_is_written_as_its_server_writes_it(number: int, shown: str) -> None:
-    assert snapshots.written_version(number) == shown
+    assert connector.written_version(number) == shown
 
 
 async def test_an_abandoned_snapshot_leaves_nothing_running(engine: PostgresEngine, own_shop: RealDatabase) -> None:
@@ -247,6 +247,20 @@ async def test_an_abandoned_snapshot_leaves_nothing_running(engine: PostgresEngi
     with pytest.raises(asyncio.CancelledError):
         await task
     await until(lambda: not is_active(own_shop.dsn, "abandon me"))
+
+
+async def test_another_database_at_the_same_address_is_as_good_as_none(own_shop: RealDatabase) -> None:
+    engine = PostgresEngine(own_shop.reader_dsn)
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+
+    await engine.bind("7300000000000000000")
+    with pytest.raises(EngineAway, match="another database") as caught:
+        await run(engine, "SELECT 1")
+    assert caught.value.cause.reason == "other_database"
+
+    await engine.bind((await PostgresEngine(own_shop.reader_dsn).catalog()).system_identifier)
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+    await engine.close()
 
 
 async def test_a_server_that_is_away_is_said_to_be(own_shop: RealDatabase) -> None:
@@ -852,7 +866,10 @@ async def test_a_server_that_hides_its_identifier_is_known_by_its_place(
         connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         oid = connection.execute("SELECT oid FROM pg_database WHERE datname = 'engine_shop'").fetchone()
     assert oid is not None
-    assert (await engine.catalog()).system_identifier == f"{own_shop.cluster.directory}:5432/{oid[0]}"
+    identifier = (await engine.catalog()).system_identifier
+    assert identifier == f"{own_shop.cluster.directory}:5432/{oid[0]}"
+    await engine.bind(identifier)
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
 
 
 async def test_a_reader_is_no_risk_and_an_owner_is(engine: PostgresEngine, own_shop: RealDatabase) -> None:

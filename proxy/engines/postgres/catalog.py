@@ -102,13 +102,19 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
     )
 
 
-async def _database(connection: AsyncConnection[Any]) -> tuple[str, int, str, str, bool]:
-    """Its name, the server's version and identifier, the encoding, and whether our role bypasses row security."""
-    ((name, version, encoding, bypasses, readable),) = await _rows(connection, queries.DATABASE)
+async def read_system_identifier(connection: AsyncConnection[Any]) -> str:
+    """Return the server's identifier, or its place and the database's OID; asked of a connection that is not pinned."""
+    ((readable,),) = await _rows(connection, queries.SHOWS_IDENTIFIER)
     question = queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID
     ((identifier,),) = await _rows(connection, question)
+    return identifier if readable else f"{_place(connection)}/{identifier}"
+
+
+async def _database(connection: AsyncConnection[Any]) -> tuple[str, int, str, str, bool]:
+    """Its name, the server's version and identifier, the encoding, and whether our role bypasses row security."""
+    ((name, version, encoding, bypasses),) = await _rows(connection, queries.DATABASE)
     # A cast of the version inside of the query could be one that `overrides` tells of.
-    return name, int(version), identifier if readable else f"{_place(connection)}/{identifier}", encoding, bypasses
+    return name, int(version), await read_system_identifier(connection), encoding, bypasses
 
 
 async def _distributions(connection: AsyncConnection[Any]) -> tuple[bool, Mapping[int, Distribution]]:

@@ -6,7 +6,7 @@ their order. They run with pg_catalog alone, so that PostgreSQL qualifies whatev
 
 DATABASE = """
 SELECT current_database(), current_setting('server_version_num'), getdatabaseencoding(),
-       r.rolsuper OR r.rolbypassrls, has_function_privilege('pg_control_system()', 'EXECUTE')
+       r.rolsuper OR r.rolbypassrls
 FROM pg_roles r WHERE r.rolname = current_user
 """
 
@@ -20,9 +20,15 @@ SELECT {provider}, datcollate, datctype, coalesce({name}, '') FROM pg_database W
 """
 
 
-SYSTEM_IDENTIFIER = "SELECT system_identifier::text FROM pg_control_system()"
+# A new connection is asked these, with whatever search_path it has: so they qualify what they name.
+SHOWS_IDENTIFIER = "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
 
-DATABASE_OID = "SELECT oid::text FROM pg_database WHERE datname = current_database()"
+SYSTEM_IDENTIFIER = "SELECT system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system()"
+
+DATABASE_OID = """
+SELECT oid::pg_catalog.text FROM pg_catalog.pg_database
+WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+"""
 
 OURS = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'"
 

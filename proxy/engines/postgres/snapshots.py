@@ -14,13 +14,11 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, pq
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from proxy.causes import Cause, cause_of
 from proxy.engines.engine import (
     EngineAway,
     EngineError,
-    EngineTooOld,
     NotPermitted,
     Row,
     SchemaChanged,
@@ -28,10 +26,10 @@ from proxy.engines.engine import (
     UnknownTimeZone,
 )
 from proxy.engines.postgres.catalog import read_catalog
+from proxy.engines.postgres.connector import Connector
 from proxy.engines.postgres.opening import (
     BY_DBA,
     GRACE_SECONDS,
-    PREPARE,
     Begun,
     NotPrepared,
     Opening,
@@ -43,21 +41,12 @@ from proxy.engines.postgres.opening import (
 )
 from proxy.engines.postgres.privileges import find_missing, find_risks
 from proxy.engines.postgres.proof_queries import ALL_FINGERPRINTS
-from rules.catalog import SERVERS, Catalog, Table, TableName, written
+from rules.catalog import Catalog, Table, TableName, written
 from rules.kernel.statement import Bounded, Marginals, Tally
 
 TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
 CATALOG_SECONDS = 60
 CANCELLED = Cause("cancelled")
-# How soon a line is given up on that drops packets. Keepalives alone would wait for as long as something is on its way.
-CONNECTION: dict[str, str | int | None] = {
-    "application_name": "noisegate",
-    "connect_timeout": 10,
-    "tcp_user_timeout": 25_000,  # not before the last keepalive: one that is lost ends no statement
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-}
 
 
 class PostgresSnapshot:
@@ -130,13 +119,12 @@ class PostgresEngine:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.settings = settings or {}  # of transactions that read rows
-        self._dsn = make_conninfo("", **CONNECTION | conninfo_to_dict(dsn) | {"client_encoding": "UTF8"})
+        self._connector = Connector(dsn)
         self.connections = connections
         self._most_cost = most_cost
         self._slots = asyncio.Semaphore(connections)
         self._idle: list[AsyncConnection[Any]] = []
         self.in_use = 0
-        self._prepares = True
         self._prefix, self._numbers = f"noisegate_{secrets.token_hex(4)}", count()  # of plans: no other proxy has these
 
     @property
@@ -148,6 +136,11 @@ class PostgresEngine:
     def is_busy(self) -> bool:
         """Return whether all connections are in use."""
         return self._slots.locked()
+
+    async def bind(self, system_identifier: str) -> None:
+        """Answer from this database alone; what was connected to before it was known is made anew."""
+        self._connector.system_identifier = system_identifier
+        await self._drop_idle()
 
     async def check(self, timeout_seconds: float) -> None:
         """Begin a transaction and end it; raises EngineError where the database lets nobody in."""
@@ -256,37 +249,17 @@ class PostgresEngine:
         """A connection in its pinned transaction. Kept connections may be stale: then all of them, so a fresh one."""
         while True:
             is_fresh = not self._idle
-            connection = await self._connect() if is_fresh else self._idle.pop()
+            connection = await self._connector.connect() if is_fresh else self._idle.pop()
             try:
-                return await begin(connection, opening, prepared=self._prepares)
+                return await begin(connection, opening, prepared=self._connector.prepares)
             except EngineAway:
                 if is_fresh:
                     raise
                 await self._drop_idle()
             except NotPrepared:  # a pooler hands out other connections than it took
-                if not self._prepares:
+                if not self._connector.prepares:
                     raise
-                self._prepares = False
-
-    async def _connect(self) -> AsyncConnection[Any]:
-        try:
-            # Of no transaction: its own statements say when one begins.
-            connection = await AsyncConnection.connect(self._dsn, autocommit=True, prepare_threshold=None)
-            if 0 < (version := connection.info.server_version) < SERVERS[0] * 10_000:  # 0 where it is not said
-                await connection.close()
-                raise EngineTooOld(
-                    f"the database is PostgreSQL {written_version(version)}, and must be {SERVERS[0]} or newer"
-                )
-            if self._prepares:
-                try:
-                    await connection.execute(PREPARE)
-                except psycopg.errors.DuplicatePreparedStatement:  # a pooler hands out one that was in use before
-                    self._prepares = False
-            return connection
-        except (psycopg.Error, OSError) as error:
-            cause = cause_of(error)
-            words = f"cannot connect to the real database: {cause.advice}\n  {' '.join(str(error).split())}"
-            raise EngineAway(words, cause=cause) from None
+                self._connector.prepares = False
 
     async def _give_back(
         self, connection: AsyncConnection[Any], slots: asyncio.Semaphore, opening: Opening
@@ -307,12 +280,6 @@ class PostgresEngine:
     async def _drop_idle(self) -> None:
         while self._idle:
             await self._idle.pop().close()
-
-
-def written_version(version: int) -> str:
-    """130023 is 13.23, 90624 was 9.6.24."""
-    first, second, third = version // 10_000, version // 100 % 100, version % 100
-    return f"{first}.{third}" if first >= 10 else f"{first}.{second}.{third}"
 
 
 def _failure(error: psycopg.Error, connection: AsyncConnection[Any]) -> EngineError:
