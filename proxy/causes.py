@@ -82,6 +82,7 @@ _ADVICE: Final = {
     "too_many_connections": "all connections of the server are taken",
     "server_starts": "the server is starting up",
     "server_stops": "the server is shutting down",
+    "wrong_state": "the server is in a state that does not allow this: is it a standby, which cannot write?",
     "network_unreachable": "there is no way to that address from this machine",
     "connection_lost": "the connection was lost",
     "other_database": "it is another database than the proxy began with: does its address lead elsewhere now? If the "

@@ -14,6 +14,7 @@ from pathlib import Path
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from proxy.causes import ledger_cause
 from proxy.engines.engine import WatchedEngine
 from proxy.engines.engines import real_database
 from proxy.ledger.group_commit import Home
@@ -203,6 +204,8 @@ def told_to_the_dba() -> Iterator[None]:
     try:
         yield
     except LedgerError as error:
+        if error.reason == "out_of_order":  # its words are an analyst's, whatever the cause
+            raise ConfigurationError(f"the ledger cannot be used: {ledger_cause(error).advice}") from None
         raise ConfigurationError(f"{error}. {error.hint}".rstrip(". ")) from None
 
 

@@ -51,6 +51,7 @@ def start_logging(level: int = logging.INFO) -> None:
     _LOGGER.addHandler(handler)
     _LOGGER.setLevel(level)
     _LOGGER.propagate = False
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it quotes servers, and we say what has failed
 
 
 def _write(level: int, name: str, fields: dict[str, Value]) -> None:

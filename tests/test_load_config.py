@@ -3,11 +3,13 @@
 import resource
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from proxy.load_config import ConfigurationError, raise_open_files, secret_of
+from proxy.load_config import ConfigurationError, raise_open_files, secret_of, told_to_the_dba
 from proxy.server.tls import write_certificate
 from proxy.settings import ServerSettings
+from rules.accounting.store import LedgerError
 
 
 def test_a_stranger_is_not_told_by_a_salt_that_a_restart_changes(tmp_path: Path) -> None:
@@ -31,3 +33,11 @@ def test_open_files_are_raised_to_what_clients_need_or_the_proxy_says_so(monkeyp
 
     with pytest.raises(ConfigurationError, match="--max-connections 1898"):
         raise_open_files(ServerSettings(max_connections=5000, max_logins=100))
+
+
+def test_a_ledger_that_cannot_be_used_is_told_to_the_dba_by_its_cause() -> None:
+    """A start has no statement that is not answered."""
+    failed = LedgerError("the statement is not answered", reason="out_of_order")
+    failed.__cause__ = psycopg.errors.ObjectNotInPrerequisiteState("cannot acquire lock mode ExclusiveLock")
+    with pytest.raises(ConfigurationError, match=r"^the ledger cannot be used: .* is it a standby"), told_to_the_dba():
+        raise failed

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -43,6 +45,15 @@ def test_an_event_is_one_line_of_json(lines: pytest.LogCaptureFixture) -> None:
         "peer": "127.0.0.1:4711",
         "waiting": 3,
     }
+
+
+def test_the_driver_writes_no_line_of_its_own() -> None:
+    """It warns of what we say ourselves, in lines that are no JSON, and may quote a server."""
+    warned = "logging.getLogger('psycopg').warning('query cancellation failed: …')"
+    program = f"import logging, proxy.log as log; log.start_logging(); {warned}; log.warn('client_failed')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["client_failed"]
 
 
 def test_a_warning_says_so(lines: pytest.LogCaptureFixture) -> None:

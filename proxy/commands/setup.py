@@ -186,8 +186,9 @@ def _run_grants(database: Database, sql: str) -> None:
     try:
         database.run_grants(sql)
     except EngineError as error:
+        place = " of the primary" if error.cause.reason == "server_is_read_only" else ""
         raise ConfigurationError(
-            f"grants.sql could not be run: {str(error) or error.cause.advice}; run it as a superuser"
+            f"grants.sql could not be run: {str(error) or error.cause.advice}; run it as a superuser{place}"
         ) from None
 
 

@@ -84,9 +84,7 @@ async def copy_tables(
                 try:
                     rows = await reader.read_public(_select(table.name, columns, most_rows + 1))
                 except source.failure:  # which ends the snapshot; what was copied before may stay
-                    copieds[table.name] = (
-                        before if before.digest else Copied(reason="the role of the proxy cannot read it")
-                    )
+                    copieds[table.name] = before if before.digest else Copied(reason="the proxy could not read it")
                     break
                 some.append(_Read(table, columns, _texts(rows, reader.codec)))
                 if sum(len(read.rows or ()) for read in some) > _TOGETHER:

@@ -377,7 +377,7 @@ async def test_a_public_table_that_our_role_may_not_read_stays_closed_and_the_ot
     with follower.real.connect() as connection:
         connection.execute(f"REVOKE ALL ON extra FROM {shop_data.READER}")
     await follower.follow()
-    assert follower.twin.closed_tables == {TableName("public", "extra"): "the role of the proxy cannot read it"}
+    assert follower.twin.closed_tables == {TableName("public", "extra"): "the proxy could not read it"}
     async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
         assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
