@@ -3,7 +3,9 @@
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -16,7 +18,20 @@ from tests.support.running import noisegate, start
 
 pytestmark = pytest.mark.long
 
-SETTINGS: dict[str, str | int] = {"wal_level": "replica", "max_wal_senders": 4, "hot_standby": "on"}
+SETTINGS: dict[str, str | int] = {
+    "wal_level": "replica",
+    "max_wal_senders": 4,
+    "hot_standby": "on",
+    "max_standby_streaming_delay": 0,  # a conflict cancels at once
+}
+VISITS = """
+CREATE TABLE visits (id integer PRIMARY KEY, customer_id integer NOT NULL);
+INSERT INTO visits SELECT i, 1 + i % 400 FROM generate_series(1, 400000) AS i;
+GRANT SELECT ON visits TO noisegate_reader
+"""
+PUBLIC = "  products: public\n"
+RULES = shop_data.RULES.replace(PUBLIC, f"{PUBLIC}  visits: {{unit: customer_id, rows_per_unit: 3}}\n")
+SLOW = "SELECT count(*) FROM visits AS v WHERE EXISTS (SELECT FROM visits AS w WHERE w.customer_id = v.customer_id{})"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +50,7 @@ def standby(primary: Cluster) -> Iterator[Cluster]:
         home = Path(folder)
         os.chown(home, owner.st_uid, owner.st_gid)
         program = (SERVER or server_binaries(18)) / "pg_basebackup"
-        copy = [str(program), "-D", str(home / "data"), "-R", "-d", primary.dsn()]
+        copy = [str(program), "-D", str(home / "data"), "-R", "--checkpoint=fast", "-d", primary.dsn()]
         subprocess.run(copy, check=True, user=owner.st_uid, group=owner.st_gid, extra_groups=[])
         cluster = Cluster.start(home, binaries=SERVER, settings=SETTINGS)
         yield cluster
@@ -61,6 +76,44 @@ def test_a_standby_is_answered_from_and_charged_to_the_ledger_of_its_primary(
         after.stop()
     assert spent == (2,)
     assert again == orders  # served again
+
+
+def test_a_statement_that_recovery_cancels_is_charged_and_stops_nobody(
+    primary: Cluster, standby: Cluster, tmp_path: Path
+) -> None:
+    with _connect(primary.dsn("shop")) as owner:
+        owner.execute(VISITS)
+        (flushed,) = owner.execute("SELECT pg_current_wal_flush_lsn()").fetchone() or (None,)
+        with _connect(standby.dsn("shop")) as replayed:
+            for _ in range(600):
+                if replayed.execute("SELECT pg_last_wal_replay_lsn() >= %s", (flushed,)).fetchone() == (True,):
+                    break
+                time.sleep(0.05)
+        dsn = standby.dsn("shop", shop_data.READER)
+        with noisegate(tmp_path, dsn, rules=RULES) as proxy, _connect(proxy.dsn()) as session:
+            session.execute("SET noisegate.reuse = off")
+            for number in range(20):
+                with ThreadPoolExecutor(1) as thread:
+                    asked = thread.submit(_outcome, session, SLOW.format(f" AND v.id > {number}"))
+                    owner.execute("DELETE FROM visits WHERE mod(id, 100) = %s", (number,))
+                    owner.execute("VACUUM visits")
+                    outcome = asked.result()
+                if outcome is not None:
+                    break
+            after = session.execute("SELECT count(*) FROM customers").fetchone()
+
+    assert outcome == "58000"
+    assert [event["sqlstate"] for event in proxy.events("unfinished")] == ["40001"]
+    assert proxy.events("fault") == []
+    assert after is not None
+
+
+def _outcome(session: psycopg.Connection, sql: str) -> str | None:
+    try:
+        session.execute(sql.encode()).fetchall()
+    except psycopg.Error as error:
+        return error.sqlstate
+    return None
 
 
 def _connect(dsn: str) -> psycopg.Connection:
