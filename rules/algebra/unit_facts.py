@@ -78,7 +78,10 @@ def _left_alone(source: Node, facts: Facts, holding: Expression) -> Facts:
 def projected(
     source: Node, computed: tuple[tuple[int, Expression], ...], declared: Mapping[int, Domain] | None = None
 ) -> Node:
-    """Computed columns beside the source's own. What follows from determined columns is determined."""
+    """Computed columns beside the source's own. What follows from determined columns is determined.
+
+    Something is declared of totals alone.
+    """
     if not computed:
         return source
     facts = source.facts
@@ -88,6 +91,7 @@ def projected(
         Column(
             *(number, expression.type, expression.domain, bounds.get(number, ANYTHING), expression.nullable),
             collated=is_collated(expression),
+            total=number in bounds,
         )
         for number, expression in computed
     )

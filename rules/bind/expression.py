@@ -10,7 +10,7 @@ from rules.bind.enums import find_enum
 from rules.bind.inner_answers import Links
 from rules.bind.scope import PlannerContext
 from rules.bind.walk_syntax import word_of
-from rules.frozen import frozen
+from rules.frozen import frozen, replace
 from rules.functions import arrays, comparison, conditional
 from rules.functions.casts import cast
 from rules.functions.coerce import folded, literal, literals, number, typed
@@ -20,7 +20,8 @@ from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.sql import syntax as s
 from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.system_views import BARS, SCHEMA
-from rules.values.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
+from rules.values.domain import ANYTHING
+from rules.values.expression import FALSE, TRUE, Column, Constant, Expression, Literal, Operand, all_of, null_of
 from rules.values.types import UNKNOWN, Type, find_type
 
 # What an expression means by itself: a column, a grouping key, an aggregate. None: look into it.
@@ -47,7 +48,12 @@ class Binding:
         return bound
 
     def condition(self, expression: s.Expression) -> Expression:
-        return comparison.boolean(self.operand(expression), self.setting)
+        """A condition only chooses rows, so that totals of a unit need no bounds in it."""
+        return comparison.boolean(self.whole().operand(expression), self.setting)
+
+    def whole(self) -> "Binding":
+        """Read the totals of a unit as they are, not clamped to what as many rows make as the rules count."""
+        return replace(self, leaf=lambda part: _whole(self.leaf(part)))
 
     def operand(self, expression: s.Expression) -> Operand:
         try:
@@ -164,10 +170,11 @@ class Binding:
         return conditional.case(branches, number(str(len(bounds))), self.setting)
 
     def _case(self, case: s.Case) -> Expression:
-        branches = tuple((self.operand(test), self.operand(result)) for test, result in case.branches)
         default = null_of(UNKNOWN) if case.default is None else self.operand(case.default)
         if case.operand is None:
-            return conditional.case(branches, default, self.setting)
+            tested = tuple((self.condition(test), self.operand(result)) for test, result in case.branches)
+            return conditional.case(tested, default, self.setting)
+        branches = tuple((self.operand(test), self.operand(result)) for test, result in case.branches)
         return conditional.simple_case(self.operand(case.operand), branches, default, self.setting)
 
     def _answered(self, subquery: s.ScalarQuery | s.Exists | s.InQuery) -> Operand:
@@ -251,6 +258,11 @@ class Binding:
     def _find_enum(self, written: str) -> Type | None:
         """An enum of the database; the twin has checked which one it is."""
         return find_enum(written, self.context.catalog, self.context.search_path)
+
+
+def _whole(operand: Operand | None) -> Operand | None:
+    """A total without what is declared of it."""
+    return replace(operand, declared=ANYTHING) if isinstance(operand, Column) and operand.total else operand
 
 
 def _is_written(expression: s.Expression) -> bool:

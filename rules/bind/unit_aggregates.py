@@ -61,7 +61,8 @@ def _aggregate(call: s.Call, number: int, binding: Binding, facts: Facts) -> tup
     if call.name in ("min", "max"):
         sql = one_of_equals(made[0], sql)
     sql = _fitted(sql, call.name, result)
-    column = Column(number, result, image, declared, nullable=call.name != "count", name=call.name)
+    is_total = call.name in ("count", "sum")
+    column = Column(number, result, image, declared, nullable=call.name != "count", name=call.name, total=is_total)
     return number, Aggregate(sql, held), column
 
 

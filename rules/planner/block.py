@@ -32,12 +32,13 @@ from rules.planner.find_blocks import BlockSite, domains_of
 from rules.planner.list_groups import list_parts
 from rules.planner.names import CanonicalNames
 from rules.planner.plan import Request
-from rules.planner.select_partitions import Keyed, Listing, check_threshold, found_keys, listing_of, with_keys
+from rules.planner.select_partitions import Keyed, Listing, found_keys, listing_of, with_keys
 from rules.planner.to_script import bare_key, to_script
 from rules.planner.unlisted_values import unlisted_values
-from rules.refusal import NotSupported, TooComplex, pointing_at
+from rules.refusal import NotAllowed, NotSupported, TooComplex, pointing_at
 from rules.release.replicates import check_size
 from rules.sql import syntax as s
+from rules.values import domain
 from rules.values.expression import TRUE, Expression, ids_in
 
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
@@ -130,11 +131,11 @@ def draft_block(
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     keyed = replace(keyed, columns=columns)
     names = CanonicalNames.of(keyed, relation, counted, context.time_zone, kernel, context.catalog)
-    cuts = find_cuts(node, cap, bounding, parts, groups)
+    cuts = find_cuts(keyed, cap, bounding, parts, groups)
     drafted = keyed, rows, names, tuple(map(bare_key, keys)), public, recipes, parts, bounding, request.confidence
     in_one = is_single or all(ids_in(key) <= node.facts.determined for key in keyed.keys)
     adds_up = not site.sets or _adds_up(parts, aggregates, in_one_group=in_one)
-    asks_cut = request.cut and (bounding.is_chosen or any(cut.what == "rows" for cut in cuts))
+    asks_cut = request.cut and not is_single and (bounding.is_chosen or any(cut.what == "rows" for cut in cuts))
     return Draft(
         site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts, asks_cut=asks_cut, adds_up=adds_up,
         about=about, is_in_one=in_one, unlisted=unlisted_values(site.source.node, recipes, request),
@@ -163,8 +164,23 @@ def _listing(keyed: Keyed, request: Request, context: PlannerContext) -> Listing
     parts = list_parts(keyed.keys, node, context)
     listing = None if parts is None else listing_of(keyed.keys, parts, context.policy.groups_limit, joints(node))
     if listing is None:
-        check_threshold(keyed.keys, request.delta, may_have=context.policy.statement_delta())
+        _check_threshold(keyed.keys, request.delta, may_have=context.policy.statement_delta())
     return listing
+
+
+def _check_threshold(keys: tuple[Expression, ...], delta: Decimal, *, may_have: Decimal) -> None:
+    """Without δ nothing found in the data may be shown. The session may have chosen so."""
+    if delta > 0:
+        return
+    places = [place for place, key in enumerate(keys, start=1) if domain.number_of_items(key.domain, 100_000) is None]
+    which = f" (key {', '.join(map(str, places))})" if places else ""
+    message = f"the groups of this query{which} are not declared, or too many to be listed, and delta is 0"
+    narrow, declare = "Limit the column in WHERE, group by larger steps", "ask your DBA to declare its values or bounds"
+    if may_have > 0:
+        hint = f"{narrow}, RESET noisegate.delta to have groups found in the data, or {declare}."
+    else:
+        hint = f"{narrow}, or {declare}, or a delta, in the rules file."
+    raise NotAllowed(message, hint=hint)
 
 
 def _check_choices(parts: tuple[Contribution, ...], public: PublicGroups | None) -> None:

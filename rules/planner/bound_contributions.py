@@ -3,26 +3,26 @@
 The statements of the kernel that keep to it are made here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import prod
 
 from rules.aggregates.contributions import Contribution, Pick, Selection, Typical
-from rules.algebra.nodes import Facts, Gathered, Node, PerUnit, below, scans_in
-from rules.algebra.nodes import Project as Computed
+from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
 from rules.frozen import frozen, replace
 from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockStatement
 from rules.kernel.bounded import GroupLadder, Ladder, RowLadder, Statement, SumLadder, TallyStatement
 from rules.kernel.forms import Form
 from rules.kernel.keys import Key
-from rules.kernel.measures import Case, Count, Measure, Products, Sum, Units
+from rules.kernel.measures import Case, Count, Measure, Sum, Units
 from rules.kernel.script import Filter, Project, Scan, Script
-from rules.kernel.summand import Summand
 from rules.mechanisms.release_plan import Cut
+from rules.planner.clamped_totals import caps_of_totals
 from rules.planner.disjoint_measures import Vector, pivots_of
 from rules.planner.fan_out import find_fan_out
 from rules.planner.plan import Request
+from rules.planner.select_partitions import Keyed
 from rules.planner.to_script import bare, bare_key, bare_measure, bare_summand
 from rules.sql.session_settings import MOST_ROWS
 from rules.values.expression import Expression, ids_in
@@ -154,51 +154,22 @@ def limited(bounding: Bounding, contributions: Sequence[Contribution], *, is_pri
 
 
 def find_cuts(
-    node: Node, cap: Cap, bounding: Bounding, parts: Sequence[Contribution], groups: int | None
+    keyed: Keyed, cap: Cap, bounding: Bounding, parts: Sequence[Contribution], groups: int | None
 ) -> tuple[Cut, ...]:
     """Return what may be cut, besides what is chosen: by the rules and the query, whether anything is or not.
 
     Units that are counted in so many groups as there are, or as a key proves, are not cut, whatever the cap of rows is.
     """
+    totals = tuple(Cut("rows", most, "the rules' cap") for most in caps_of_totals(keyed, parts))
     if bounding.is_single or not cap.by:
-        return _clamped_totals(node, parts)
+        return totals
     cuts = []
     if not bounding.is_chosen and any(not isinstance(part, Units | Typical) for part in parts):
         cuts.append(Cut("rows", bounding.rows, cap.by))
     listed = groups is not None and bounding.groups > 1 and bounding.groups < groups
     if listed and not bounding.chooses_groups and any(isinstance(part, Units | Typical) for part in parts):
         cuts.append(Cut("groups", bounding.groups, cap.by))
-    return tuple(cuts)
-
-
-def _clamped_totals(node: Node, parts: Sequence[Contribution]) -> tuple[Cut, ...]:
-    """Counts and sums of a unit's rows below an aggregate: they are clamped to those of as many rows as the rules say.
-
-    A number that only chooses rows, in a condition or a key, is not clamped.
-    """
-    summed = frozenset[int]().union(*(ids_in(summand.expression) for part in parts for summand in _summands(part)))
-    return tuple(Cut("rows", most, "the rules' cap") for most in dict.fromkeys(_caps_of_totals(node, summed)))
-
-
-def _summands(part: Contribution) -> tuple[Summand, ...]:
-    match part:
-        case Sum(summand=summand):
-            return (summand,)
-        case Products(first=one, second=other):
-            return (one, other)
-    return ()
-
-
-def _caps_of_totals(node: Node, summed: frozenset[int]) -> Iterator[int]:
-    if isinstance(node, Computed):
-        summed = summed.union(*(ids_in(expression) for number, expression in node.computed if number in summed))
-    if isinstance(node, PerUnit | Gathered):
-        rows = node.source.facts.rows if isinstance(node, PerUnit) else node.other.facts.rows
-        is_total = any("count(" in of.sql or "sum(" in of.sql for number, of in node.aggregates if number in summed)
-        if is_total and rows.cap is not None and (rows.proved is None or rows.proved > rows.cap):
-            yield rows.cap
-    for part in below(node):
-        yield from _caps_of_totals(part, summed)
+    return tuple(dict.fromkeys((*cuts, *totals)))
 
 
 def weight_of_report(groups: int | None, weights: Sequence[Fraction]) -> Fraction:

@@ -7,7 +7,6 @@ keys need a threshold and δ.
 
 import sys
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
@@ -30,7 +29,7 @@ from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import GroupLists, KeyColumn, PublicGroups
 from rules.planner.find_blocks import GroupKey
 from rules.planner.other_groups import Other, wants_other, with_other
-from rules.refusal import NotAllowed, NotSupported
+from rules.refusal import NotSupported
 from rules.sql.syntax import Expression as Written
 from rules.values import domain
 from rules.values.domain import Anything, Range, Values
@@ -54,6 +53,7 @@ class Keyed:
     columns: tuple[KeyColumn, ...]
     unlisted: Node  # without the tests of columns that are keys themselves: a list of groups is such a test
     others: tuple[Other, ...] = ()  # keys with one more group
+    enforced: frozenset[int] = frozenset()  # columns by whose declared domain rows are left out
 
 
 @frozen
@@ -86,7 +86,7 @@ def with_keys(source: BoundSource, written: tuple[GroupKey, ...], context: Plann
         tests = [_inside(column, context.setting) for column in columns]
         made[place], other = with_other(keys[place], place, columns, tests, context)
         others.append(other)
-    return Keyed(source, tuple(refined(key, node) for key in made), named, unlisted, tuple(others))
+    return Keyed(source, tuple(refined(key, node) for key in made), named, unlisted, tuple(others), frozenset(declared))
 
 
 def _columns_of(key: Expression) -> tuple[Column, ...]:
@@ -104,7 +104,11 @@ def _with_values(node: Node, keys: tuple[Expression, ...], setting: EvalContext)
 
 def _bind(source: BoundSource, written: Written, context: PlannerContext, setting: EvalContext) -> Expression:
     leaf = names_leaf(source.scope, {column.id: column for column in source.node.facts.columns})
-    key = Binding(leaf, context, setting).bind(written)
+    binding = Binding(leaf, context, setting)
+    key = binding.bind(written)
+    if not isinstance(key, Column) and any(column.total for column in columns_in(key)):
+        whole = binding.whole().bind(written)  # it may have bounds of its own, as least(n, 100) has
+        key = key if domain.number_of_items(whole.domain, context.policy.groups_limit) is None else whole
     if key.type.kind not in KEY_KINDS:
         raise NotSupported(
             f"values of type {key.type.sql} cannot be grouped over protected rows", hint=hint_for(key.type)
@@ -330,18 +334,3 @@ def _shown_as(key: Expression) -> Type:
 def _is_short(item: Value) -> bool:
     """Doubles whose text is the same in Python and PostgreSQL: whole and small."""
     return isinstance(item, Fraction) and item.denominator == 1 and abs(item) < 10**15
-
-
-def check_threshold(keys: tuple[Expression, ...], delta: Decimal, *, may_have: Decimal) -> None:
-    """Without δ nothing found in the data may be shown. The session may have chosen so."""
-    if delta > 0:
-        return
-    places = [place for place, key in enumerate(keys, start=1) if domain.number_of_items(key.domain, 100_000) is None]
-    which = f" (key {', '.join(map(str, places))})" if places else ""
-    message = f"the groups of this query{which} are not declared, or too many to be listed, and delta is 0"
-    narrow, declare = "Limit the column in WHERE, group by larger steps", "ask your DBA to declare its values or bounds"
-    if may_have > 0:
-        hint = f"{narrow}, RESET noisegate.delta to have groups found in the data, or {declare}."
-    else:
-        hint = f"{narrow}, or {declare}, or a delta, in the rules file."
-    raise NotAllowed(message, hint=hint)

@@ -32,6 +32,7 @@ class Column:
     filled: bool = False  # what the rules say: never NULL. Enforced where it makes groups, never believed
     other: bool = False  # what the rules say: values that are not as declared make a group too
     collated: bool = False  # in the table by a collation of its own, and read by that of the database
+    total: bool = False  # of a unit's rows: what is declared says only how much of it is summed
 
     @property
     def sure(self) -> Sure:

@@ -253,6 +253,13 @@ def test_no_row_is_cut_is_not_said_where_totals_of_a_unit_are_clamped(session: S
     assert session.notice("no row is cut")
 
 
+def test_no_report_is_bought_where_a_key_proves_that_no_row_is_cut(session: Session) -> None:
+    session.connection.execute("RESET noisegate.rows_per_unit; SET noisegate.cut = on")
+    session.ask("SELECT stddev(n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) AS t")
+
+    assert session.notice("spent") and not session.notice("rows were cut")
+
+
 def test_the_rules_file_leaves_bounds_to_a_choice_and_a_session_may_not_want_it(
     shop: RealDatabase, tmp_path: Path
 ) -> None:

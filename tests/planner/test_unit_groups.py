@@ -29,6 +29,49 @@ def test_an_aggregate_of_one_units_rows_is_postgresqls(planner: Planner, aggrega
     assert planner.run(sql) == truth
 
 
+TOTALS = "(SELECT customer_id, count(*) AS n, sum(amount) AS total FROM orders GROUP BY customer_id) AS t"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM (SELECT customer_id FROM orders GROUP BY customer_id HAVING count(*) * 2 > 100) AS t",
+        f"SELECT count(*) FROM {TOTALS} WHERE n + 0 > 60",
+        f"SELECT count(*) FILTER (WHERE n * 2 > 100) FROM {TOTALS}",
+        f"SELECT sum(CASE WHEN n * 2 > 100 THEN 1 ELSE 0 END) FROM {TOTALS}",
+        f"SELECT least(n, 60)::text AS k, count(*) FROM {TOTALS} GROUP BY 1",
+        f"SELECT width_bucket(n, 0, 200, 10)::text AS k, count(*) FROM {TOTALS} GROUP BY 1",
+        "SELECT count(*) FROM customers AS c WHERE (SELECT count(*) FROM orders WHERE customer_id = c.id) * 2 > 100",
+    ],
+)
+def test_conditions_and_keys_with_bounds_read_totals_beyond_the_cap_as_they_are(planner: Planner, sql: str) -> None:
+    """The cap is 40, and four customers have 150 orders each."""
+    truth = planner.truth(sql)
+
+    assert truth[0][-1] > 0
+    assert sorted(planner.run(sql)) == sorted(truth)
+    assert not planner.block(sql).cuts
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT n, count(*) FROM {TOTALS} GROUP BY n",
+        f"SELECT n / 10, count(*) FROM {TOTALS} GROUP BY 1",
+        f"SELECT max(n) FROM {TOTALS}",
+        f"SELECT sum(n) FROM {TOTALS}",
+        f"SELECT sum(CASE WHEN total > 50 THEN n END) FROM {TOTALS}",
+        f"SELECT noisegate.typical(avg(n), 0, 100) FROM {TOTALS}",
+        "SELECT k, count(*) FROM (SELECT least(count(*), 60) AS k FROM orders GROUP BY customer_id) AS t GROUP BY k",
+        "SELECT count(*) FROM (SELECT count(*) * 2 AS k FROM orders GROUP BY customer_id) AS t WHERE k > 100",
+    ],
+)
+def test_totals_of_a_unit_that_are_clamped_are_said_to_be_cut(planner: Planner, sql: str) -> None:
+    (cut,) = planner.block(sql).cuts
+
+    assert str(cut) == "40 rows of a unit (the rules' cap)"
+
+
 def test_a_median_of_a_unit_lies_within_the_bounds_of_its_column(planner: Planner) -> None:
     median = "percentile_cont(0.5) WITHIN GROUP (ORDER BY amount)"
     total, _ = planner.sensitivities(f"SELECT avg(x) FROM (SELECT {median} AS x FROM orders GROUP BY customer_id) AS t")
