@@ -18,6 +18,7 @@ from rules.bind.scope import PlannerContext
 from rules.bind.table import scan
 from rules.frozen import replace
 from rules.functions.function import Needed
+from rules.planner.compared_keys import can_be
 from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed
 from rules.planner.select_partitions import Item, KeyPart, item_of, own_part
 from rules.refusal import TooComplex
@@ -152,7 +153,10 @@ class _Cover:
             cells = [self._item(self.keys[place], text) for place, text in zip(places, row, strict=True)]
             if None in cells:
                 return None
-            rows.append(tuple(cell for cell in cells if cell is not None))
+            if all(
+                can_be(self.keys[place], cell) for place, cell in zip(places, cells, strict=True) if cell is not None
+            ):
+                rows.append(tuple(cell for cell in cells if cell is not None))
         if sum(len(text) for row in rows for _, text in row if text is not None) > _LONGEST:
             return None
         return KeyPart(tuple(places), tuple(dict.fromkeys(rows)))

@@ -27,6 +27,7 @@ from rules.functions.guard import constant
 from rules.kernel.keys import Found, Key, Listed
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import GroupLists, KeyColumn, PublicGroups
+from rules.planner.compared_keys import narrowed_key
 from rules.planner.find_blocks import GroupKey
 from rules.planner.other_groups import Other, wants_other, with_other
 from rules.refusal import NotSupported
@@ -86,7 +87,14 @@ def with_keys(source: BoundSource, written: tuple[GroupKey, ...], context: Plann
         tests = [_inside(column, context.setting) for column in columns]
         made[place], other = with_other(keys[place], place, columns, tests, context)
         others.append(other)
-    return Keyed(source, tuple(refined(key, node) for key in made), named, unlisted, tuple(others), frozenset(declared))
+    return Keyed(
+        source,
+        tuple(narrowed_key(refined(key, node), node) for key in made),
+        named,
+        unlisted,
+        tuple(others),
+        frozenset(declared),
+    )
 
 
 def _columns_of(key: Expression) -> tuple[Column, ...]:

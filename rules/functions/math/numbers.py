@@ -9,12 +9,13 @@ from rules.functions.guard import LARGEST_FLOAT, as_double, as_value, finite, to
 from rules.functions.math.arithmetic import absolute, arithmetic
 from rules.refusal import NotSupported
 from rules.values import domain, enforced, interval_arithmetic
-from rules.values.domain import Domain, Range
+from rules.values.domain import Range
 from rules.values.enforced import Sure
 from rules.values.expression import Apply, Constant, Expression, Operand
 from rules.values.types import FLOAT8, INT4, NUMERIC, TEXT, Type, integer_range, wider_number
 
 SIGNS = frozenset(("&", "|", "#"))
+_ROUNDED = Fraction(1, 10**9)  # of a bin's number, which has six digits before the point at most
 
 
 def number(operand: Operand, setting: EvalContext, sql_type: Type = FLOAT8) -> Expression:
@@ -143,13 +144,23 @@ def width_bucket(operands: Operands, setting: EvalContext) -> Expression:
         raise NotSupported("width_bucket needs two different bounds and 1 to 100000 buckets")
     if max(abs(first), abs(last)) > LARGEST_FLOAT:
         raise NotSupported("width_bucket needs bounds of at most 150 digits")
-    image: Domain = Range(Fraction(0), buckets + 1, Fraction(1))
     cast = "double precision" if "float" in (argument.type.kind, low.type.kind, high.type.kind) else "numeric"
     if argument.type.kind == "float" and isinstance(argument, Apply) and argument.name == "cast" and cast == "numeric":
         argument = argument.arguments[0]
     fitting = finite(as_double(argument) if cast == "double precision" else argument)
     sql = f"width_bucket({{0}}::{cast}, {{1}}::{cast}, {{2}}::{cast}, {{3}})"
+    known = domain.UNBOUNDED if cast == "double precision" else domain.range_of(fitting.domain)
+    image = _buckets(known, first, last, int(buckets))
     return Apply("width_bucket", sql, (fitting, low, high, count), INT4, image, fitting.nullable)
+
+
+def _buckets(known: Range, first: Fraction, last: Fraction, buckets: int) -> Range:
+    """The bins of numbers between bounds. A quotient of numerics is rounded, and may reach the next bin."""
+    ends = [None if end is None else (end - first) * buckets / (last - first) for end in (known.low, known.high)]
+    low, high = ends if first < last else ends[::-1]
+    lowest = 0 if low is None else min(max(math.floor(low) + 1, 0), buckets + 1)
+    highest = buckets + 1 if high is None else min(max(math.floor(high + _ROUNDED) + 1, 0), buckets + 1)
+    return Range(Fraction(lowest), Fraction(highest), domain.ONE)
 
 
 def combined(name: str, left: Operand, right: Operand, setting: EvalContext) -> Expression:
