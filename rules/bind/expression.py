@@ -48,12 +48,17 @@ class Binding:
         return bound
 
     def condition(self, expression: s.Expression) -> Expression:
-        """A condition only chooses rows, so that totals of a unit need no bounds in it."""
-        return comparison.boolean(self.whole().operand(expression), self.setting)
+        """A condition only chooses rows, so that columns need no bounds in it."""
+        return comparison.boolean(self.reading_whole(lambda _: True).operand(expression), self.setting)
 
-    def whole(self) -> "Binding":
-        """Read the totals of a unit as they are, not clamped to what as many rows make as the rules count."""
-        return replace(self, leaf=lambda part: _whole(self.leaf(part)))
+    def reading_whole(self, chosen: Callable[[Column], bool]) -> "Binding":
+        """Read these columns as they are, not clamped to what is declared of them where they are computed with."""
+
+        def leaf(expression: s.Expression) -> Operand | None:
+            operand = self.leaf(expression)
+            return replace(operand, declared=ANYTHING) if isinstance(operand, Column) and chosen(operand) else operand
+
+        return replace(self, leaf=leaf)
 
     def operand(self, expression: s.Expression) -> Operand:
         try:
@@ -258,11 +263,6 @@ class Binding:
     def _find_enum(self, written: str) -> Type | None:
         """An enum of the database; the twin has checked which one it is."""
         return find_enum(written, self.context.catalog, self.context.search_path)
-
-
-def _whole(operand: Operand | None) -> Operand | None:
-    """A total without what is declared of it."""
-    return replace(operand, declared=ANYTHING) if isinstance(operand, Column) and operand.total else operand
 
 
 def _is_written(expression: s.Expression) -> bool:
