@@ -77,7 +77,7 @@ def default_settings(policy: Policy, database: str) -> Mapping[str, Step]:
         "confidence": "0.95",
         "previews": "",
         "delta": "",
-        "within": "",
+        "within": "off",
         "mark": "off",
     }
     return {

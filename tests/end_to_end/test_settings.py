@@ -104,3 +104,13 @@ def test_set_local_and_savepoints_end_with_their_transaction(session: Session) -
 
     session.execute("COMMIT")
     assert epsilon(session) == "10"
+
+
+@pytest.mark.parametrize(
+    "name", ["epsilon", "within", "mark", "cut", "other", "confidence", "reuse", "notices", "progress"]
+)
+def test_show_says_the_default_of_a_setting_that_was_never_set(session: Session, name: str) -> None:
+    shown = session.execute(f"SHOW noisegate.{name}").fetchone()
+    listed = session.execute("SELECT default_value FROM noisegate.settings WHERE name = %s", [f"noisegate.{name}"])
+
+    assert shown == listed.fetchone()
