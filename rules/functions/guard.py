@@ -1,8 +1,9 @@
 """Columns as operands: clamped to their declared bounds, and never a value on which an operation could fail.
 
 A column that is only compared is read as it is. One that an operation computes with passes through here first: what
-comes out is NULL or a finite value of a known range. A guard is left out only by what is sure of the operand, never by
-its domain: conditions that narrow a domain may be looked at later than what they seem to guard.
+comes out is NULL or a finite value of a known range. In a condition nothing is declared of columns. A guard is left out
+only by what is sure of the operand, never by its domain: conditions that narrow a domain may be looked at later than
+what they seem to guard.
 """
 
 from fractions import Fraction

@@ -92,7 +92,7 @@ def _demand(result: Result, block: Block) -> Demand:
             return Demand(result.block, output)
         case Chosen() | ChosenList():
             raise _refusal(
-                result, "is a quantile: how far it is off depends on how dense the values lie, which no answer tells"
+                result, "is a quantile or mode: how far it is off depends on how the values lie, which no answer tells"
             )
     raise _refusal(result, "has an error that depends on all of the data")
 
