@@ -10,7 +10,7 @@ from rules.algebra.narrow import narrowed
 from rules.algebra.nodes import Filter, Gathered, Node, Project, SemiJoin, Windowed
 from rules.frozen import replace
 from rules.mechanisms.noised_outputs import Text
-from rules.values.domain import Range, contains
+from rules.values.domain import Range, Values, contains
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts
 from rules.values.value import Value
 
@@ -21,6 +21,8 @@ def narrowed_key(key: Expression, node: Node) -> Expression:
     """The key with the values that it can have in the rows of a relation."""
     if not isinstance(key, Apply):
         return key
+    if any(column.domain == Values(()) and not column.nullable for column in node.facts.columns):
+        return replace(key, domain=Values(()), nullable=False)  # there are no rows
     known, column = _unguarded(key), Column(_KEY, key.type, key.domain, nullable=key.nullable)
     for condition in _conditions(node):
         (column,) = narrowed((column,), _of_key(condition, known, column))

@@ -40,3 +40,12 @@ def test_another_condition_on_the_same_column_leaves_the_groups_as_they_are(plan
     some = planner.block(f"SELECT {key}, count(*) FROM orders WHERE extract(dow FROM ordered_at) = 1 GROUP BY 1").groups
 
     assert some == planner.block(f"SELECT {key}, count(*) FROM orders GROUP BY 1").groups
+
+
+@pytest.mark.parametrize(
+    "key", ["ordered_at::date", "date_trunc('month', ordered_at)", "extract(year FROM ordered_at)"]
+)
+def test_a_condition_that_nothing_between_the_bounds_meets_leaves_no_group(planner: Planner, key: str) -> None:
+    block = planner.block(f"SELECT {key}, count(*) FROM orders WHERE ordered_at >= '2090-01-01' GROUP BY 1")
+
+    assert isinstance(block.groups, PublicGroups) and not block.groups.rows
