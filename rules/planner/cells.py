@@ -26,7 +26,7 @@ from rules.refusal import Refusal
 from rules.release.cell_labels import local_time, value_of_local
 from rules.values import domain, value
 from rules.values.domain import Range, Values
-from rules.values.expression import Column, Expression, Literal, columns_in, ids_in
+from rules.values.expression import Column, Expression, Literal, ids_in
 from rules.values.time_zones import noting_zones
 from rules.values.types import DATE, INT4, Type
 from rules.values.value import DAY
@@ -87,7 +87,7 @@ class _Maker:
         columns = {column.id: column for column in self.keyed.unlisted.facts.columns}
         used = ids_in(*self.keyed.keys, *spans)
         times = {number: self._times(columns[number]) for number in sorted(used)}
-        tests = {span: self._tests(span, spans, columns, times) for span in spans}
+        tests = {tested: self._tests(tested, span, columns, times) for tested, span in spans.items()}
         tabulation = Tabulation.of(self.keyed.unlisted, self.context, self._ways)
         keys = tuple(self._key(key, tests, columns, times, tabulation) for key in self.keyed.keys)
         named = {key.name for key in keys}
@@ -155,34 +155,22 @@ class _Maker:
     def _tests(
         self,
         tested: Expression,
-        spans: Mapping[Expression, Span],
+        span: Span,
         columns: Mapping[int, Column],
         times: Mapping[int, Sequence[_TimeKey]],
     ) -> tuple[Test, ...]:
         """The keys by whose values a condition on a column, or on a number of its clock, can be told."""
-        name, (number,), span = self._name(tested), ids_in(tested), spans[tested]
+        name, (number,) = self._name(tested), ids_in(tested)
         bare = Test(name, _type_of(tested), span)
         if isinstance(tested, Column):
             of, zone = columns[number].type, self.context.time_zone
             moved = ((time, _whole_span(span, of, time, zone)) for time in times[number])
             return (bare, *(Test(time_key.name, time_key.type, new) for time_key, new in moved if new is not None))
-        said = (span for of, span in spans.items() if isinstance(of, Column) and of.id == number)
-        is_inside = any(_is_declared(span, columns[number]) for span in said)  # what is clamped is the moment itself
-        known = (*times[number], *(self._clamped(next(iter(columns_in(tested)))) if is_inside else ()))
-        field = next((time_key.field for time_key in known if time_key.name == name), None)
-        if field is None:
+        field = next((time.field for time in times[number] if time.name == name), None)
+        if field is None:  # or a moment may lie beyond what is declared: keys that clamp it have other names
             return (bare,)
         finer = (time for time in times[number] if time.field in PARTS[field])
         return (bare, *(Test(time_key.name, time_key.type, span, field) for time_key in finer))
-
-    def _clamped(self, column: Column) -> tuple[_TimeKey, ...]:
-        """Numbers of the clock as conditions have them: of a moment that is clamped to its declared bounds."""
-        column, setting = _nameable(column), self.context.setting
-        numbers = [(extract((Literal(field[3:]), column), setting), field) for field in _NUMBERS_OF]
-        whole = [(cast_to(expression, INT4, setting), field) for expression, field in numbers]
-        return tuple(
-            _TimeKey(self._name(expression), _type_of(expression), field) for expression, field in (*numbers, *whole)
-        )
 
     def _ways(self, column: Column) -> tuple[Way, ...]:
         """The keys that tell the value of a column, or on which day it is."""
@@ -235,12 +223,6 @@ def _nameable(column: Column) -> Column:
 
 def _type_of(key: Expression) -> Type:
     return key.type if isinstance(key, Column) or key.type.name else key.type.plain()
-
-
-def _is_declared(span: Span, column: Column) -> bool:
-    """Tell whether all moments of a span are within the bounds that the rules declare."""
-    bounds = domain.range_of(column.declared)
-    return span.is_within(Span(low=bounds.low, high=bounds.high, null=False))
 
 
 def _sets(tested: Sequence[Expression]) -> Iterator[tuple[Expression, ...]]:

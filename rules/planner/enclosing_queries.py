@@ -8,7 +8,7 @@ ask, and so does … WHERE r <= 5 where r is row_number() or rank() OVER (ORDER 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rules.planner.find_blocks import is_aggregate
+from rules.planner.find_blocks import find_top, is_aggregate
 from rules.sql.selects import column_name
 from rules.sql.tree import Json, Node, items, kind, strings, walk
 
@@ -21,8 +21,12 @@ _WINDOW: Final = {"orderClause", "frameOptions", "location"}  # of an OVER that 
 _CHANGING = ("whereClause", "groupClause", "havingClause", "distinctClause", "windowClause", "valuesLists")
 
 
-def find_outer_top(query: Node, block: Node) -> int | None:
+def find_shown(query: Node, block: Node) -> int | None:
     """Return how many of a block's groups are shown of all, or skipped; None where more is asked of the others."""
+    return find_top(block) or _find_outer_top(query, block)
+
+
+def _find_outer_top(query: Node, block: Node) -> int | None:
     path = _path(kind(query)[1], block, {})
     if path is None or len(path) < 2 or any(block.get(clause) for clause in (*_COMPUTING[1:], "limitCount")):
         return None

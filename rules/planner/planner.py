@@ -26,10 +26,10 @@ from rules.planner.arrays import Arrays, Place
 from rules.planner.block import check_encoding, draft_block
 from rules.planner.budget_request import request_plan
 from rules.planner.draft import BlockAggregates, Draft
-from rules.planner.enclosing_queries import find_outer_top, shown_selects
+from rules.planner.enclosing_queries import find_shown, shown_selects
 from rules.planner.error_bars import BARS, barred_aggregates
 from rules.planner.explain import explained
-from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks, find_top, leaves_of
+from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks, leaves_of
 from rules.planner.inner_queries import decorrelate, statement_of
 from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, find_argument, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
@@ -250,24 +250,17 @@ def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, ke
         block_aggregates = _together(alike)
         planned = _of_levels(drafts[places[0]], block_aggregates, request, tables, kernel, is_alone=len(alike) == 1)
         if len(alike) == len(planned) == 1:
-            body = alike[0].body
-            planned = [planned[0].choosing(partial(_shown_groups, query, body))]
+            planned = [planned[0].choosing(partial(find_shown, query, alike[0].body))]
         for cut in alike:
             cut.blocks = tuple(len(whole) + number for number in range(len(planned)))
             cut.outputs = tuple(map(block_aggregates.aggregates.index, cut.aggregates))
         whole += planned
     weights = [(sum(draft.weights) or Fraction(1)) * draft.spread for draft in whole]
     shares = share(request.epsilon, weights) if whole else ()
-    delta = request.delta / max(1, len(whole))
-    blocks = [draft.with_shares(part, delta) for draft, part in zip(whole, shares, strict=True)]
+    blocks = [draft.with_shares(part, request.delta / len(whole)) for draft, part in zip(whole, shares, strict=True)]
     for block in blocks:
         check_encoding(block, tables.context.catalog.encoding, kernel)
     return blocks
-
-
-def _shown_groups(query: Node, body: Node) -> int | None:
-    """How many of a block's groups are shown, or skipped; None where something else is asked of the others."""
-    return find_top(body) or find_outer_top(query, body)
 
 
 def _of_levels(

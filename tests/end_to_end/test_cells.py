@@ -119,6 +119,21 @@ def test_days_that_several_charts_have_shown_get_sharper(session: Session) -> No
     assert margins[0] == margins[28] < margins[29]  # the last day is new
 
 
+def test_a_filter_by_the_number_of_a_year_takes_the_months_that_were_shown(session: Session) -> None:
+    orders = "FROM orders WHERE id < 2999 AND ordered_at >= '2024-01-01' AND ordered_at < '2026-01-01'"
+    of_a_year = f"SELECT status, count(*) {orders} AND extract(year FROM ordered_at) = 2025 GROUP BY 1"
+    session.execute("SET noisegate.epsilon = 5")
+    session.execute(f"SELECT status, date_trunc('month', ordered_at), count(*) {orders} GROUP BY 1, 2")
+    session.execute("SET noisegate.epsilon = 0.1")
+    before = spent(session)
+
+    explained = "\n".join(row[0] for row in session.execute(f"EXPLAIN {of_a_year}"))
+    session.execute(of_a_year)
+
+    assert "as sums of up to 12 cells" in explained
+    assert spent(session) == before
+
+
 def test_a_part_that_may_be_cut_by_more_is_told(session: Session) -> None:
     session.execute("SET noisegate.epsilon = 5")
     days = session.execute(BY_DAY.format("2024-05-01", "2024-06-01")).fetchall()
