@@ -9,6 +9,7 @@ from fractions import Fraction
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
 from rules.functions.collation import check_collation
+from rules.functions.datetime.periods import on_moment, tells_year
 from rules.functions.function import EvalContext, Operands, check_unicode
 from rules.functions.guard import as_double, as_value, is_infinite, padded, short
 from rules.refusal import NotSupported
@@ -36,6 +37,7 @@ _TESTS = {
 LIKE_NAMES = frozenset(_LIKES)
 TEST_NAMES = frozenset(_TESTS)
 _LONGEST_PATTERN = 1000
+_MOST_YEARS = 20  # that are compared one by one
 
 
 def compare(name: str, left: Operand, right: Operand, setting: EvalContext) -> Expression:
@@ -47,6 +49,8 @@ def compare(name: str, left: Operand, right: Operand, setting: EvalContext) -> E
     first, second = _typed_like(first, second, setting), _typed_like(second, first, setting)
     if name not in ("=", "<>"):
         check_collation(name, first, second)
+    if (on_column := on_moment(name, first, second, setting)) is not None:
+        return on_column
     return condition(name, f"({{0}} {name} {{1}})", first, second)
 
 
@@ -143,6 +147,8 @@ def between(operand: Operand, low: Operand, high: Operand, setting: EvalContext)
 def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, *, negated: bool) -> Expression:
     if not items:
         return TRUE if negated else FALSE
+    if not negated and len(items) <= _MOST_YEARS and tells_year(typed(operand, setting)):
+        return either(*(compare("=", operand, item, setting) for item in items), setting=setting)
     arguments, common = unified(without_padding((operand, *items), setting), setting, "IN")
     _check_comparable(common)
     arguments = (arguments[0], *(_typed_like(argument, arguments[0], setting) for argument in arguments[1:]))

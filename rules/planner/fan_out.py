@@ -10,6 +10,7 @@ from itertools import chain
 from math import prod
 
 from rules.algebra.cover import Cover, cover_of, is_over, types_of
+from rules.algebra.narrow import narrowed
 from rules.algebra.nodes import (
     Filter,
     Gathered,
@@ -27,14 +28,16 @@ from rules.algebra.nodes import (
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
 from rules.catalog import TableName
+from rules.frozen import replace
 from rules.functions.function import Needed
 from rules.planner.public_query import NO_READER
 from rules.planner.public_rows import PublicTables
 from rules.refusal import NotAllowed, TooComplex
 from rules.sql.limits import check_size
-from rules.values.domain import Values
-from rules.values.expression import Apply, Column, Expression, conjuncts, ids_in
+from rules.values.domain import Values, contains
+from rules.values.expression import Apply, Column, Constant, Expression, all_of, conjuncts, ids_in
 from rules.values.types import have_one_equality
+from rules.values.value import Span
 
 MOST_PUBLIC_ROWS = 100_000  # that one row may meet: as many as a public table has in the twin, if nobody allows more
 
@@ -84,6 +87,7 @@ def most_partners(
     if any(key <= fixed for key in public.facts.keys):
         return 1
     if isinstance(public, KnownRows):
+        public = _chosen(public, conditions)
         computed = [each for condition in conditions for each in _computed(condition, numbers, known)]
         return min([_most_alike(public, fixed), *(_most_with_one_image(public, each) for each in computed)])
     if own.partners or own.computed or not own.public or not _is_whole(public):
@@ -132,6 +136,19 @@ def _counted_rows(sql: str, read: tuple[TableName, ...], context: PlannerContext
     return max(1, int(released.rows[0][0] or 1)) if released.rows else 1
 
 
+def _chosen(known: KnownRows, conditions: tuple[Expression, ...]) -> KnownRows:
+    """The rows that conditions on a column of theirs leave."""
+    columns = narrowed(known.facts.columns, all_of(conditions))
+    rows = (row for row in known.rows if all(map(_can_be, columns, row)))
+    return replace(known, rows=tuple(rows))
+
+
+def _can_be(column: Column, constant: Constant) -> bool:
+    if constant.text is None:
+        return column.nullable
+    return constant.value is None or isinstance(constant.value, Span) or contains(column.domain, constant.value)
+
+
 def _most_alike(known: KnownRows, fixed: set[int]) -> int:
     places = [place for place, column in enumerate(known.facts.columns) if column.id in fixed]
     alike = Counter(tuple(row[place].text for place in places) for row in known.rows)
@@ -144,7 +161,7 @@ def _most_with_one_image(known: KnownRows, computed: Expression) -> int:
     values = Counter(tuple(row[place].text for place in places) for row in known.rows)
     images = _images(computed)
     if not 0 < images <= len(values):
-        return len(known.rows)
+        return max(1, len(known.rows))
     return max(values.values()) * (len(values) - images + 1)
 
 

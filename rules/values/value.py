@@ -186,6 +186,13 @@ def to_instant(local: int, time_zone: str) -> int | None:
     return local - offset // _MICROSECOND
 
 
+def is_shown_once(local: int, time_zone: str) -> bool:
+    """Return whether the clock on the wall shows this at one instant, not twice and not never."""
+    zone = find_zone(time_zone)
+    naive = moment_at(local)
+    return zone is not None and len({naive.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)}) == 1
+
+
 def unevenness(instant: int, time_zone: str) -> int:
     """Return how far clock and time run apart around an instant: 0 unless the clock changes within two days.
 

@@ -35,6 +35,29 @@ def test_a_key_has_the_values_for_which_a_condition_on_it_is_true(
     assert {(text,) for (text,) in found} <= set(listed.rows)
 
 
+@pytest.mark.parametrize(
+    ("period", "low", "high"),
+    [
+        ("extract(year FROM ordered_at) = 2025", "2025-01-01", "2026-01-01"),
+        ("extract(year FROM ordered_at)::int IN (2025)", "2025-01-01", "2026-01-01"),
+        ("date_part('year', ordered_at) BETWEEN 2024 AND 2025", "2024-01-01", "2026-01-01"),
+        ("date_trunc('quarter', ordered_at) = '2025-04-01'", "2025-04-01", "2025-07-01"),
+        ("date_trunc('month', ordered_at)::date = date '2025-02-01'", "2025-02-01", "2025-03-01"),
+        ("ordered_at::date BETWEEN '2025-02-01' AND '2025-02-28'", "2025-02-01", "2025-03-01"),
+    ],
+)
+def test_a_condition_on_the_period_of_a_moment_is_one_on_the_moment(
+    planner: Planner, period: str, low: str, high: str
+) -> None:
+    counts = "SELECT date_trunc('month', ordered_at), count(*) FROM orders WHERE {} GROUP BY 1"
+
+    one = planner.block(counts.format(period))
+    other = planner.block(counts.format(f"ordered_at >= '{low}' AND ordered_at < '{high}'"))
+
+    assert one.canonical == other.canonical
+    assert one.groups == other.groups
+
+
 def test_another_condition_on_the_same_column_leaves_the_groups_as_they_are(planner: Planner) -> None:
     key = "date_trunc('month', ordered_at)"
     some = planner.block(f"SELECT {key}, count(*) FROM orders WHERE extract(dow FROM ordered_at) = 1 GROUP BY 1").groups
