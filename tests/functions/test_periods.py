@@ -13,6 +13,7 @@ from rules.functions.comparison import compare, in_list
 from rules.functions.datetime.extraction import date_part, extract
 from rules.functions.datetime.truncation import date_trunc
 from rules.functions.function import EvalContext
+from rules.functions.registry import call
 from rules.kernel.expressions import expression_sql
 from rules.values.expression import Column, Constant, Expression, Literal
 from rules.values.types import DATE, INT4, TIMESTAMP, TIMESTAMPTZ, Type
@@ -43,12 +44,19 @@ def periods(column: Column, setting: EvalContext) -> Iterator[tuple[str, Express
     year = extract((Literal("year"), column), setting)
     yield "extract(year from m)", year
     yield "extract(year from m)::int", cast_to(year, INT4, setting)
+    yield "trunc(extract(year from m))::int", cast_to(call("trunc", (year,), setting), INT4, setting)
     yield "date_part('year', m)", date_part((Literal("year"), column), setting)
     yield "m::date", cast_to(column, DATE, setting)
     for field in ("day", "week", "month", "quarter", "year"):
         cut = date_trunc((Literal(field), column), setting)
         yield f"date_trunc('{field}', m)", cut
         yield f"date_trunc('{field}', m)::date", cast_to(cut, DATE, setting)
+        local = date_trunc((Literal(field), cast_to(column, TIMESTAMP, setting)), setting)
+        yield f"date_trunc('{field}', m::timestamp)", local
+        rounded = cast_to(column, Type("timestamp", 0), setting)
+        yield f"date_trunc('{field}', m::timestamp(0))", date_trunc((Literal(field), rounded), setting)
+        of_days = date_trunc((Literal(field), cast_to(column, DATE, setting)), setting)
+        yield f"date_trunc('{field}', m::date)", of_days
 
 
 def conditions(column: Column, setting: EvalContext) -> Iterator[tuple[str, Expression]]:

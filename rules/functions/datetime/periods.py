@@ -70,24 +70,23 @@ def _find_period(expression: Expression) -> _Period | None:
             return _of_moment(moment, "year", by_number=True)
         case Apply(name="date_trunc", sql=sql, arguments=(moment,)) if found := _TRUNCATED.fullmatch(sql):
             return _of_moment(moment, found["field"])
-        case Apply(name="cast", type=kind, arguments=(inner,)) if kind.kind in _CASTS:
+        case Apply(name="trunc" | "floor", arguments=(number,)):
+            period = _find_period(number)
+            return period if period is not None and period.by_number else None
+        case Apply(name="cast", type=kind, arguments=(inner,)) if kind.kind in _CASTS and kind.size is None:
             period = _find_period(inner)
             if period is None:
                 return _of_moment(inner, "day") if kind.kind == "date" else None
-            is_number = kind.kind in ("integer", "numeric")
-            return period if is_number == period.by_number else None
+            return period if kind.is_number == period.by_number else None
     return None
 
 
 def _of_moment(moment: Expression, field: str, *, by_number: bool = False) -> _Period | None:
-    match _unguarded(moment):
-        case Column(type=kind) as column if kind.is_time:
-            return _Period(column, field, by_number)
-        case Apply(name="cast", type=kind, arguments=(inner,)) if kind.is_time:
-            match _unguarded(inner):
-                case Column(type=of) as column if of.kind == "date":  # its midnight
-                    return _Period(column, field, by_number)
-    return None
+    """Casts between kinds of times leave a moment on its day: none of them rounds."""
+    inner = _unguarded(moment)
+    while isinstance(inner, Apply) and inner.name == "cast" and inner.type.is_time and inner.type.size is None:
+        inner = _unguarded(inner.arguments[0])
+    return _Period(inner, field, by_number) if isinstance(inner, Column) and inner.type.is_time else None
 
 
 def _unguarded(expression: Expression) -> Expression:
