@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from fractions import Fraction
+from functools import lru_cache
 
 from rules.bind import in_subquery
 from rules.bind.correlated_subquery import check_alone, links_of, of_nothing, outside_of
@@ -56,7 +57,7 @@ class Binding:
 
         def leaf(expression: s.Expression) -> Operand | None:
             operand = self.leaf(expression)
-            return replace(operand, declared=ANYTHING) if isinstance(operand, Column) and chosen(operand) else operand
+            return _whole(operand) if isinstance(operand, Column) and chosen(operand) else operand
 
         return replace(self, leaf=leaf)
 
@@ -263,6 +264,12 @@ class Binding:
     def _find_enum(self, written: str) -> Type | None:
         """An enum of the database; the twin has checked which one it is."""
         return find_enum(written, self.context.catalog, self.context.search_path)
+
+
+@lru_cache(maxsize=512)
+def _whole(column: Column) -> Column:
+    """A column of which nothing is declared."""
+    return replace(column, declared=ANYTHING)
 
 
 def _is_written(expression: s.Expression) -> bool:
