@@ -27,3 +27,13 @@ def test_a_condition_computes_with_values_beyond_the_bounds(planner: Planner, sq
 
     assert truth[0][0] > 0
     assert narrow.run(sql) == truth
+
+
+@pytest.mark.parametrize("of", ["'1 minute' * id", "'1 day' * id", "'-1 hour' * (id * 24)", "'1 second' * amount"])
+def test_a_condition_moves_moments_by_numbers_without_bounds(planner: Planner, of: str) -> None:
+    sql = f"SELECT count(*) FROM orders WHERE ordered_at + interval {of} > '2025-01-01'"
+    uncut = Planner(planner.dsn, planner.rules.replace("rows_per_unit: 40", "rows_per_unit: 1000"))
+    truth = planner.truth(sql)
+
+    assert truth[0][0] > 0
+    assert uncut.run(sql) == truth

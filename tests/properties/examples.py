@@ -60,6 +60,9 @@ date_trunc('minute', tz) + floor(extract(second FROM tz) / 30) * interval '30 se
 d - interval '1 day 2 hours' * extract(day FROM d) | ts + interval '1 day' * extract(dow FROM ts)
 tz - extract(dow FROM tz) * interval '1 day' | tz + interval '90 seconds' * least(greatest(f8, -1e6), 1e6)
 ts - interval '90 seconds' * least(greatest(n, 0), 0.7)
+ts + interval '1 day' * i4 | tz - i8 * interval '90 seconds' | d + f8 * interval '1 hour'
+tz + interval '1 day 2 hours' * n | ts - interval '-1 week' * f4 | tz + interval '3 days -71 hours' * i4
+interval '1 day' * i8 > interval '10 days'
 """
 
 MOMENTS = r"""

@@ -10,7 +10,7 @@ from rules.frozen import frozen
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
 from rules.functions.function import EvalContext
-from rules.functions.guard import as_double, as_value, constant, within, year_limits
+from rules.functions.guard import as_double, as_value, constant, safe_factor, within, year_limits
 from rules.refusal import NotSupported
 from rules.values import domain, interval_arithmetic, value
 from rules.values.clocks import find_bins
@@ -25,6 +25,7 @@ _NAME = "spans"
 _BINNED = {"hour": ("minute", 60_000_000), "minute": ("second", 1_000_000)}  # truncated to -> what of it is counted
 _FAR = Fraction(4_000_000 * DAY)  # more than there is between the years 1 and 9999
 _CLOCK = {"hour": 23, "minute": 59, "second": 60}
+_NEAR = Fraction(400_000 * DAY)  # a thousand years
 # What makes an interval -> what its fields can be: days of hours, and of an age months and years of days.
 _LIMITS = {
     "-": {"epoch": 10**12, "day": 4_000_000, **_CLOCK},
@@ -61,17 +62,19 @@ def over(left: Operand, right: Operand, setting: EvalContext) -> Expression | No
 
 
 def _times(span: Constant, value: Span, count: Expression) -> Expression:
-    """The number is held within its bounds by the text: elsewhere they may be a condition's."""
-    known = domain.range_of(count.domain)
-    reach = interval_arithmetic.absolute(known).high
+    """The number is held within its bounds by the text: elsewhere they may be a condition's.
+
+    One that has none, or wider ones, is NULL where it leads further than from the first year to the last.
+    """
     length = abs(value.days) * DAY + abs(value.microseconds)
-    if not count.type.is_number or value.months or reach is None or reach * length > _FAR:
-        hint = "Use an interval of days, hours, minutes or seconds, and a number with bounds."
+    if not count.type.is_number or value.months:
+        hint = "Use an interval of days, hours, minutes or seconds, and a number."
         raise NotSupported(
-            "multiplication of an interval over protected rows needs an interval without months and a bounded number",
-            hint=hint,
+            "multiplication of an interval over protected rows needs an interval without months and a number", hint=hint
         )
-    assert known.low is not None and known.high is not None, "its reach is known"
+    most = Fraction(_FAR // max(length, 1))
+    known = domain.range_of(domain.intersect(domain.range_of(count.domain), Range(-most, most)))
+    assert known.low is not None and known.high is not None, "it is within a range that has both"
     held = count if count.sure.is_within(known.low, known.high) else within(count, known.low, known.high)
     factor = as_double(held)
     return Apply(_NAME, "({0} * {1}::double precision)", (span, factor), INTERVAL, domain.ANYTHING, factor.nullable)
@@ -82,11 +85,8 @@ def moved_by_times(expression: Expression, span: Expression, name: str, setting:
     if not isinstance(span, Apply) or span.name != _NAME:
         return None
     start = cast_to(expression, TIMESTAMP, setting) if expression.type.kind == "date" else expression
-    steps = _surely_by(span, name)
     first, last = year_limits(start.type)
-    low, high = first + max(-steps.low, Fraction(0)), last - max(steps.high, Fraction(0))
-    if not start.sure.is_within(low, high):
-        start = within(start, low, high)
+    start = _inside(start, span, name)
     image = (
         _bins(start, span, name, setting)
         or _sums(start, span, name)
@@ -95,6 +95,26 @@ def moved_by_times(expression: Expression, span: Expression, name: str, setting:
     nullable = start.nullable or span.nullable
     held = Sure(first, last)
     return Apply("shift", f"({{0}} {name} {{1}})", (start, span), start.type.plain(), image, nullable, held)
+
+
+def _inside(start: Expression, span: Apply, name: str) -> Expression:
+    """The moment, or NULL where it could be moved out of the years 1 to 9999.
+
+    By the bounds of the number, if they leave room for nearly all years; else by the number itself.
+    """
+    steps, (first, last) = _surely_by(span, name), year_limits(start.type)
+    low, high = first + max(-steps.low, Fraction(0)), last - max(steps.high, Fraction(0))
+    value, count = _parts(span)
+    if start.sure.is_within(low, high):
+        return start
+    if max(low - first, last - high) <= _NEAR:
+        return within(start, low, high)
+    ways = (Fraction(value.days * DAY), _length(value))  # days come first, and the clock's part may lead back again
+    seconds = (constant(limit / 1_000_000, FLOAT8) for limit in (first + 2 * DAY, last - 2 * DAY, *ways))
+    moved = f"extract(epoch FROM {{0}})::float8 {name} {{1}} *"
+    sql = f"CASE WHEN {moved} {{4}} BETWEEN {{2}} AND {{3}} AND {moved} {{5}} BETWEEN {{2}} AND {{3}} THEN {{0}} END"
+    held = (within(start, first, last), safe_factor(count), *seconds)
+    return Apply("within", sql, held, start.type, held[0].domain, held=Sure(first, last), passes=True)
 
 
 @frozen
