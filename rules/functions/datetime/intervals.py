@@ -66,13 +66,12 @@ def _times(span: Constant, value: Span, count: Expression) -> Expression:
 
     One that has none, or wider ones, is NULL where it leads further than from the first year to the last.
     """
-    length = abs(value.days) * DAY + abs(value.microseconds)
-    if not count.type.is_number or value.months:
-        hint = "Use an interval of days, hours, minutes or seconds, and a number."
-        raise NotSupported(
-            "multiplication of an interval over protected rows needs an interval without months and a number", hint=hint
-        )
-    most = Fraction(_FAR // max(length, 1))
+    most = Fraction(_FAR // max(abs(value.days) * DAY + abs(value.microseconds), 1))
+    is_far = isinstance(count, Constant) and isinstance(count.value, Fraction) and abs(count.value) > most
+    if not count.type.is_number or value.months or is_far:
+        message = "multiplication of an interval over protected rows needs an interval without months and a number"
+        hint = "Use an interval of days, hours, minutes or seconds, and a number of them within the years 1 to 9999."
+        raise NotSupported(message, hint=hint)
     known = domain.range_of(domain.intersect(domain.range_of(count.domain), Range(-most, most)))
     assert known.low is not None and known.high is not None, "it is within a range that has both"
     held = count if count.sure.is_within(known.low, known.high) else within(count, known.low, known.high)
