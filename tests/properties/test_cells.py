@@ -77,6 +77,10 @@ ORDERS_WHERE = (
     "extract(month FROM ordered_at) >= 4", "extract(dow FROM ordered_at)::int = 0",
     "(status = 'paid' OR extract(isodow FROM ordered_at) = 7)", "to_char(ordered_at, 'YYYY-MM') = '2024-04'",
     "(ordered_at < '2024-04-01' OR status IN ('paid', 'open'))", "(city LIKE 'B%' OR status = 'paid')",
+    "extract(year FROM ordered_at)::int IN (2024, 2025)", "extract(year FROM ordered_at) > 2024",
+    "extract(month FROM ordered_at) <> 3", "extract(quarter FROM ordered_at) IN (1, 4)",
+    "date_trunc('month', ordered_at) >= '2025-03-01'", "ordered_at::date <= '2025-03-31'",
+    "ordered_at + interval '1 day' >= '2025-04-01'", "date_trunc('quarter', ordered_at) = '2025-01-01'",
 )  # fmt: skip
 NUMBERS = "count(*), count(DISTINCT {unit}), count(*) FILTER (WHERE {condition}), sum({value})"
 
