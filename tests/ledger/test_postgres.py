@@ -99,6 +99,7 @@ async def test_entries_that_are_missing_are_seen_by_the_anchor(dsn: str, tmp_pat
     assert "older than its anchor" in await open_error(dsn, anchor=tmp_path / "anchor")
 
 
+@pytest.mark.extended  # five seconds
 async def test_a_proxy_that_vanishes_with_the_ledger_in_hand_has_no_other_refused(dsn: str) -> None:
     """A network that drops packets tells the server nothing: it waits for the next statement of that transaction."""
     ledger = await PostgresLedger.open(dsn, IDENTITY)
