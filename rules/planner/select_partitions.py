@@ -115,9 +115,8 @@ def _bind(source: BoundSource, written: Written, context: PlannerContext, settin
     binding = Binding(leaf, context, setting)
     key = binding.bind(written)
     if not isinstance(key, Column) and any(column.total for column in columns_in(key)):
-        whole = binding.reading_whole(lambda column: column.total).bind(
-            written
-        )  # it may have bounds of its own, as least(n, 100) has
+        # A total may have bounds in the key itself, as least(n, 100) has.
+        whole = binding.reading_whole(lambda column: column.total).bind(written)
         key = key if domain.number_of_items(whole.domain, context.policy.groups_limit) is None else whole
     if key.type.kind not in KEY_KINDS:
         raise NotSupported(
