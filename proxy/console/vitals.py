@@ -107,9 +107,11 @@ class Vitals:
         now = asyncio.get_running_loop().time()
         if self._checking is None and now - self._checked >= _CHECK_SECONDS and not self.engine.is_busy:
             self._checked, self._checking = now, asyncio.create_task(self._ask_database())
-        if self._checking is not None:
-            done, _ = await asyncio.wait({self._checking}, timeout=_PATIENCE_SECONDS)
-            return self._database if done else NO_ANSWER
+        if (checking := self._checking) is not None:
+            done, _ = await asyncio.wait({checking}, timeout=_PATIENCE_SECONDS)
+            if not done:
+                return NO_ANSWER
+            checking.result()  # raises what is no word of the database's, but a defect
         return self._database
 
     async def _ask_database(self) -> None:
