@@ -15,12 +15,12 @@ from rules.sql import syntax as s
 from rules.sql.lower import parse_expression
 from rules.values import domain
 from rules.values.domain import ANYTHING, Domain, Range, Values
+from rules.values.expression import MIRRORED
 from rules.values.types import NUMERIC, Type, find_type
 from rules.values.value import find_value
 
 _LONGEST = 4000  # characters of a definition
 _OFFSET = re.compile(r"[+-][0-9]{2}(:[0-9]{2})?$")  # without one the text means another instant in each zone
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 def bounds_of_checks(table: Table, column: Column, sql_type: Type) -> Domain:
@@ -62,10 +62,10 @@ def _passing_domain(condition: s.Expression, name: str, sql_type: Type) -> Domai
             return None if None in arms else _any_of([arm for arm in arms if arm is not None])
         case s.Operator(name="is null", arguments=(argument,)) if _is_column(argument, name):
             return Values(())
-        case s.Operator(name=sign, arguments=(argument, constant)) if sign in _MIRRORED and _is_column(argument, name):
+        case s.Operator(name=sign, arguments=(argument, constant)) if sign in MIRRORED and _is_column(argument, name):
             return _compared(sign, constant, sql_type)
-        case s.Operator(name=sign, arguments=(constant, argument)) if sign in _MIRRORED and _is_column(argument, name):
-            return _compared(_MIRRORED[sign], constant, sql_type)
+        case s.Operator(name=sign, arguments=(constant, argument)) if sign in MIRRORED and _is_column(argument, name):
+            return _compared(MIRRORED[sign], constant, sql_type)
         case s.Quantified(operator="=", argument=argument, array=array, all=False) if _is_column(argument, name):
             return _listed(array, sql_type)
     return None

@@ -13,10 +13,9 @@ from rules.algebra.nodes import Facts, Filter, Gathered, Join, Node, Project, Se
 from rules.frozen import frozen, replace
 from rules.values import domain
 from rules.values.domain import Domain, Range, Values
-from rules.values.expression import Apply, Column, Constant, Expression, columns_in, conjuncts
+from rules.values.expression import MIRRORED, Apply, Column, Constant, Expression, columns_in, conjuncts
 from rules.values.value import DAY
 
-_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
 
 
@@ -107,10 +106,10 @@ def _domain_where_true(conjunct: Expression) -> tuple[int, Domain] | None:
             return number, Values((False,))
         case Apply(name="is null", arguments=(Column(id=number),)):
             return number, Values(())
-        case Apply(name=name, arguments=(Column() as column, Constant() as constant)) if name in _MIRRORED:
+        case Apply(name=name, arguments=(Column() as column, Constant() as constant)) if name in MIRRORED:
             return _compared(column, name, constant)
-        case Apply(name=name, arguments=(Constant() as constant, Column() as column)) if name in _MIRRORED:
-            return _compared(column, _MIRRORED[name], constant)
+        case Apply(name=name, arguments=(Constant() as constant, Column() as column)) if name in MIRRORED:
+            return _compared(column, MIRRORED[name], constant)
         case Apply(name="in", arguments=(Column() as column, *items)):
             return _listed(column, items)
         case Apply(name="or", arguments=arguments):

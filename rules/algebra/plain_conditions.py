@@ -8,10 +8,21 @@ where a condition chooses rows, and NULL is as good as false, IS TRUE is left ou
 from collections.abc import Iterator
 from typing import Final
 
-from rules.values.expression import TRUE, Apply, Column, Constant, Expression, all_of, condition, conjuncts, spelling
+from rules.values.expression import (
+    MIRRORED,
+    TRUE,
+    Apply,
+    Column,
+    Constant,
+    Expression,
+    all_of,
+    condition,
+    conjuncts,
+    spelling,
+)
 
 _OPPOSITE: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MIRRORED: Final = {**MIRRORED, "<>": "<>"}
 _DEEPEST: Final = 20  # NOTs and tests within each other
 
 

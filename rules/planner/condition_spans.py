@@ -8,11 +8,10 @@ from typing import Final
 from rules.algebra.nodes import Filter, Node
 from rules.mechanisms.cells import WHOLE, Span
 from rules.values import domain
-from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
+from rules.values.expression import MIRRORED, Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.values.value import Value
 
 LONGEST_LIST: Final = 20  # values
-_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OTHER_THAN: Final = ("({0} <> {1})", "({0} NOT IN (")
 _NUMBERS: Final = ("integer", "numeric")
 _COMPARED: Final = ("date", "timestamp", "timestamptz", *_NUMBERS)
@@ -56,10 +55,10 @@ def _values_where_true(condition: Expression) -> tuple[Expression, Span] | None:
             return column, Span((), null=True)
         case Apply(name="is not null", arguments=(Column() as column,)):
             return column, Span(null=False)
-        case Apply(name=name, sql=sql, arguments=(column, Constant() as constant)) if name in _MIRRORED:
+        case Apply(name=name, sql=sql, arguments=(column, Constant() as constant)) if name in MIRRORED:
             return _compared(column, name, constant) if sql == f"({{0}} {name} {{1}})" else None
-        case Apply(name=name, sql=sql, arguments=(Constant() as constant, column)) if name in _MIRRORED:
-            return _compared(column, _MIRRORED[name], constant) if sql == f"({{0}} {name} {{1}})" else None
+        case Apply(name=name, sql=sql, arguments=(Constant() as constant, column)) if name in MIRRORED:
+            return _compared(column, MIRRORED[name], constant) if sql == f"({{0}} {name} {{1}})" else None
         case Apply(name="in", sql=sql, arguments=(column, *items)) if sql.startswith("({0} IN ("):
             listed = _values(column, items)
             return None if listed is None else (column, Span(listed, null=False))

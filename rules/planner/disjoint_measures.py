@@ -13,7 +13,7 @@ from fractions import Fraction
 from rules.aggregates.contributions import Contribution
 from rules.frozen import frozen
 from rules.kernel.measures import Case, Count, Sum, Values
-from rules.values.expression import TRUE, Apply, Constant, Expression, all_of, conjuncts
+from rules.values.expression import MIRRORED, TRUE, Apply, Constant, Expression, all_of, conjuncts
 from rules.values.value import Value
 
 Vector = tuple[Contribution, ...]
@@ -27,7 +27,6 @@ class Pivots:
     cases: Mapping[Contribution, Case]
 
 
-_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ORDERED = ("integer", "numeric", "date", "timestamp", "timestamptz")
 _PLAIN = (*_ORDERED, "boolean", "text", "enum")  # text whose collation has other equalities is of kind "other"
 _BLURRED = {"bpchar", "name"}  # trailing blanks do not count, long names are cut
@@ -135,10 +134,10 @@ def _places(condition: Expression) -> Iterator[tuple[Expression, _Place]]:
                 yield about, _Place(frozenset((False,)))
             case Apply(name="in", arguments=(about, *items)) if (values := _values(about, items)) is not None:
                 yield about, _Place(values)
-            case Apply(name=name, arguments=(about, Constant() as constant)) if name in _MIRRORED:
+            case Apply(name=name, arguments=(about, Constant() as constant)) if name in MIRRORED:
                 yield from _compared(about, name, constant)
-            case Apply(name=name, arguments=(Constant() as constant, about)) if name in _MIRRORED:
-                yield from _compared(about, _MIRRORED[name], constant)
+            case Apply(name=name, arguments=(Constant() as constant, about)) if name in MIRRORED:
+                yield from _compared(about, MIRRORED[name], constant)
         if conjunct.type.kind == "boolean":
             yield conjunct, _Place(frozenset((True,)))
 

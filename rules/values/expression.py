@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import field
 from fractions import Fraction
+from typing import Final
 
 from rules.frozen import frozen, replace
 from rules.values.domain import ANYTHING, TRUTHS, Domain, Values
@@ -100,6 +101,9 @@ class Literal:
 
 Expression = Column | Constant | Apply
 Operand = Expression | Literal
+
+# Comparisons, and what says the same from the other side.
+MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 TRUE = Constant(BOOLEAN, "true", True)
 FALSE = Constant(BOOLEAN, "false", False)

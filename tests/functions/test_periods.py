@@ -15,7 +15,7 @@ from rules.functions.datetime.truncation import date_trunc
 from rules.functions.function import EvalContext
 from rules.functions.registry import call
 from rules.kernel.expressions import expression_sql
-from rules.values.expression import Column, Constant, Expression, Literal
+from rules.values.expression import Column, Constant, Expression, Literal, null_of
 from rules.values.types import DATE, INT4, TIMESTAMP, TIMESTAMPTZ, Type
 
 ZONES = ("UTC", "Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia", "Asia/Kolkata", "America/St_Johns")
@@ -68,6 +68,8 @@ def conditions(column: Column, setting: EvalContext) -> Iterator[tuple[str, Expr
                 for sign, year in product(SIGNS, YEARS)
             )
             yield f"{sql} IN (2025, 2024, 2012)", in_list(period, YEARS, setting, negated=False)
+            yield f"{sql} IN (2025, NULL)", in_list(period, (YEARS[0], null_of(INT4)), setting, negated=False)
+            yield f"{sql} NOT IN (2025, 2024, 2012)", in_list(period, YEARS, setting, negated=True)
         else:
             yield from (
                 (f"{sql} {sign} '{start}'", compare(sign, period, Literal(start), setting))

@@ -13,12 +13,11 @@ from rules.frozen import frozen
 from rules.functions.datetime.truncation import following_start, truncate
 from rules.functions.function import EvalContext
 from rules.values import value
-from rules.values.expression import Apply, Column, Constant, Expression, all_of, condition
+from rules.values.expression import MIRRORED, Apply, Column, Constant, Expression, all_of, condition
 from rules.values.value import DAY
 
 _YEAR: Final = re.compile(r"extract\(year from \{0\}\)::(?:numeric|double precision)")
 _TRUNCATED: Final = re.compile(r"date_trunc\('(?P<field>day|week|month|quarter|year)', \{0\}\)")
-_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _CASTS: Final = ("date", "timestamp", "timestamptz", "integer", "numeric")
 
 
@@ -34,8 +33,8 @@ class _Period:
 def on_moment(name: str, left: Expression, right: Expression, setting: EvalContext) -> Expression | None:
     """The comparison of a period with a constant; None where it is none, or not the same for every moment."""
     if isinstance(left, Constant):
-        left, name, right = right, _MIRRORED.get(name, ""), left
-    if name not in _MIRRORED or not isinstance(right, Constant) or not isinstance(right.value, Fraction):
+        left, name, right = right, MIRRORED.get(name, ""), left
+    if name not in MIRRORED or not isinstance(right, Constant) or not isinstance(right.value, Fraction):
         return None
     period = _find_period(left)
     local = None if period is None else _local(right, right.value, setting.time_zone, by_number=period.by_number)
