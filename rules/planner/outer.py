@@ -33,7 +33,7 @@ from rules.refusal import Mismatch, NotSupported, Refusal, UnknownParameter
 from rules.sql.grammar import deparse_with_holes, parse
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
-from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
+from rules.sql.tree import Index, Json, Node, bodies, holders, items, kind, strings
 
 _FIRST_SOURCE: Final = 1 << 20  # stands for the arrays of a block: a number that no parameter of PostgreSQL's can have
 
@@ -69,9 +69,9 @@ class SystemViewHoles:
         return find_virtual(SCHEMA if schema is None and SCHEMA in self._search_path else schema or "", name)
 
 
-def check_parameters(tree: Node, given: int) -> None:
+def check_parameters(written: Index, given: int) -> None:
     """Numbers after the client's own are those of arrays in the outer statement."""
-    for body in bodies(tree, "ParamRef"):
+    for body in written.bodies("ParamRef"):
         number = body.get("number", 0)
         if not isinstance(number, int) or not 0 < number <= given:
             raise UnknownParameter(f"there is no parameter ${number}", about=f"${number}")

@@ -36,19 +36,19 @@ from rules.planner.passes.without_data import NOTICES, previews
 from rules.planner.plan import CLOCK_WORDS, NeedsInner, Plan, Request, reads_clock, telling_zones
 from rules.planner.public_query import find_public_query
 from rules.planner.results import AnsweredSelect, Marked, bare_items, bare_outputs, marks_of, results_of, unmarked
-from rules.planner.rewrite import Rewritten, rewrite
-from rules.planner.tables import Tables
+from rules.planner.rewrite import rewrite
+from rules.planner.tables import Tables, tables_of
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.margins import Result
 from rules.release.marks import Mark
-from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_kept, shape
+from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_taken, shape
 from rules.sql.lower import lowered, spelled_expressions
 from rules.sql.selects import query_of
 from rules.sql.statement import MOST_SHAPE
 from rules.sql.syntax import Expression
 from rules.sql.system_views import REQUEST
-from rules.sql.tree import Node, bodies, canonical_tree, holders, kind
+from rules.sql.tree import Index, Node, bodies, kind, make_canonical
 from rules.values import value
 
 _MOST_CORRELATED = 20
@@ -64,24 +64,25 @@ def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | No
     kernel = kernel or Kernel(Ground(policy, catalog))
     if request.previews not in (None, policy.previews):
         policy = policy.model_copy(update={"previews": request.previews})
-    (piece,) = parse_kept(request.text)
+    (piece,) = parse_taken(request.text)  # its tree is changed from here on
+    make_canonical(piece.index)
     name, explain = kind(piece.tree)
     query = explain.get("query")
     try:
         if name == "ExplainStmt" and isinstance(query, dict):
-            explaining = replace(request, explains=True)
-            shown = _plan_tree(canonical_tree(query), piece.words, explaining, policy, catalog, kernel)
+            shown = _plan_tree(Index(query), replace(request, explains=True), policy, catalog, kernel)
             if isinstance(shown, NeedsInner):
                 return shown
             return explained(shown, explain, policy.group_size, request.firsts, kernel)
-        made = _plan_tree(canonical_tree(piece.tree), piece.words, request, policy, catalog, kernel)
-        return made if isinstance(made, NeedsInner) else _named(made, request, piece.tree)
+        made = _plan_tree(piece.index, request, policy, catalog, kernel)
+        return made if isinstance(made, NeedsInner) else _named(made, request, is_query=name == "SelectStmt")
     except Refusal as refusal:
-        refusal = with_outer_columns(refusal, piece.tree, request.text)
-        refusal = with_unit_columns(refusal, piece.tree, policy, Tables(context_of(request, policy, catalog)).find)
+        (written,) = parse(request.text)
+        refusal = with_outer_columns(refusal, written.tree, request.text)
+        refusal = with_unit_columns(refusal, written.tree, policy, Tables(context_of(request, policy, catalog)).find)
         is_planned = _Planned(request, policy, catalog, kernel).is_planned
-        refusal = advised(refusal, parse(request.text)[0].tree, policy.unit, is_planned)
-        refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)
+        refusal = advised(refusal, written.tree, policy.unit, is_planned)
+        refusal.position = refusal.position or find_position(refusal, written.tree, request.text)
         raise refusal from None
 
 
@@ -96,44 +97,41 @@ class _Planned:
 
     def is_planned(self, text: str) -> bool:
         request = replace(self.request, text=text, released=(), firsts=())
-        piece = parse(text)[0]
+        index = parse(text)[0].index
+        make_canonical(index)
         try:
-            _plan_tree(canonical_tree(piece.tree), piece.words, request, self.policy, self.catalog, self.kernel)
+            _plan_tree(index, request, self.policy, self.catalog, self.kernel)
         except Refusal:
             return False
         return True
 
 
-def _named(plan: Plan, request: Request, tree: Node) -> Plan:
+def _named(plan: Plan, request: Request, *, is_query: bool) -> Plan:
     """The plan with the name and the shape by which an operator finds the statement again."""
-    written = request.shape or shape(request.text) if plan.blocks and query_of(tree) is tree else ""
+    written = request.shape or shape(request.text) if plan.blocks and is_query else ""
     return replace(plan, fingerprint=request.fingerprint or fingerprint(request.text), shape=written[:MOST_SHAPE])
 
 
-def _plan_tree(
-    written: Node, words: AbstractSet[str], request: Request, policy: Policy, catalog: Catalog, kernel: Kernel
-) -> Plan | NeedsInner:
-    """Plan a tree of these words, and of some more maybe."""
-    if REQUEST in words and (wanted := request_plan(written, request, policy)) is not None:
+def _plan_tree(written: Index, request: Request, policy: Policy, catalog: Catalog, kernel: Kernel) -> Plan | NeedsInner:
+    if REQUEST in written.words and (wanted := request_plan(written.tree, request, policy)) is not None:
         return wanted
     tables = Tables(context_of(request, policy, catalog), request.views, request.preview_rows)
-    if query_of(written) is None:
+    if query_of(written.tree) is None:
         raise NotAllowed(
             "COPY of a protected table would return its rows", hint="Use COPY (SELECT count(*) …) TO STDOUT."
         )
-    made = rewrite(written, words, tables)
-    if "ParamRef" in made.words:
-        check_parameters(made.tree, len(request.parameter_types))
-    if not tables.are_read(made.tree):
+    made = rewrite(written, tables)
+    check_parameters(made.index, len(request.parameter_types))
+    if not tables.have_protected(tables_of(made.index)):
         notices = (NOTICES[policy.previews],) if previews in made.by else ()
-        return replace(_free_plan(made.tree, request), notices=notices)
-    if "lockingClause" in made.words and holders(made.tree, "lockingClause"):
+        return replace(_free_plan(made.index.tree, request), notices=notices)
+    if made.index.holders("lockingClause"):
         message = "row locks over protected tables are not supported"
         raise NotSupported(message, hint="Remove FOR UPDATE.", about="FOR")
-    return _plan_bound(made, request, tables, kernel)
+    return _plan_bound(made.index, request, tables, kernel)
 
 
-def _plan_bound(written: Rewritten, request: Request, tables: Tables, kernel: Kernel) -> Plan | NeedsInner:
+def _plan_bound(written: Index, request: Request, tables: Tables, kernel: Kernel) -> Plan | NeedsInner:
     """Plan what can be bound, or say what must be known first. What depends on the row around it is rewritten."""
     tree, rewritten = written.tree, tuple[int, ...]()
     while len(rewritten) < _MOST_CORRELATED:

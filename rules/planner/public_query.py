@@ -16,7 +16,7 @@ from rules.sql.grammar import parse
 from rules.sql.normalize.to_text import literal, quoted
 from rules.sql.public_sql.expressions import HINT, TYPES, unknown
 from rules.sql.public_sql.queries import ReadableTable, print_public
-from rules.sql.tree import Node, canonical_tree
+from rules.sql.tree import Index, Node, made_canonical
 
 NO_READER: Final = (
     "Ask your DBA to raise --max-public-rows, or to name a login in public_reader of the rules, by which such "
@@ -47,7 +47,7 @@ def find_public_query(inner: InnerQuery, text: str, request: Request, tables: Ta
     if not tables.context.closed or inner.use in ("bounds", "reading", "groups"):
         return None
     (piece,) = parse(text)
-    tree = inline_views(canonical_tree(piece.tree), tables)
+    tree = inline_views(Index(made_canonical(piece.tree)), tables)
     name = find_closed(tree, tables)
     if tables.are_read(tree) or name is None:
         return None

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import Final
 
 from rules.frozen import frozen
@@ -15,10 +14,10 @@ from rules.planner.passes.inline_sources import inline_functions, inline_views, 
 from rules.planner.passes.push_error_bars import push_error_bars
 from rules.planner.passes.select_from_values import select_from_values
 from rules.planner.passes.without_data import empty_queries, previews
-from rules.planner.tables import Tables
-from rules.sql.tree import Node, words_in
+from rules.planner.tables import Tables, tables_of
+from rules.sql.tree import Index, Node
 
-Pass = Callable[[Node, Tables], Node]
+Pass = Callable[[Index, Tables], Node]
 
 PASSES: Final[tuple[Pass, ...]] = (
     inline_views,
@@ -45,22 +44,21 @@ NEEDED: Final[Mapping[Pass, frozenset[str]]] = {
 
 @frozen
 class Rewritten:
-    """A tree, all words in it, and the passes that changed it."""
+    """A tree with what it holds, and the passes that changed it."""
 
-    tree: Node
-    words: AbstractSet[str]
+    index: Index
     by: tuple[Pass, ...] = ()
 
 
-def rewrite(tree: Node, words: AbstractSet[str], tables: Tables) -> Rewritten:
-    """Apply the passes to a tree of these words, until no protected table is left to read."""
-    made = Rewritten(tree, words)
+def rewrite(index: Index, tables: Tables) -> Rewritten:
+    """Apply the passes to a tree, until no protected table is left to read."""
+    made = Rewritten(index)
     for pass_ in PASSES:
-        if pass_ in NEEDED and NEEDED[pass_].isdisjoint(made.words):
+        if pass_ in NEEDED and NEEDED[pass_].isdisjoint(made.index.words):
             continue
-        following = pass_(made.tree, tables)
-        if following is not made.tree:
-            made = Rewritten(following, words_in(following), (*made.by, pass_))
-            if not tables.are_read(following):
+        following = pass_(made.index, tables)
+        if following is not made.index.tree:
+            made = Rewritten(Index(following), (*made.by, pass_))
+            if not tables.have_protected(tables_of(made.index)):
                 break
     return made

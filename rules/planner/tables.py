@@ -1,6 +1,6 @@
 """The tables that a statement names: as its search path resolves them, and with other rows put in their place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rules.bind.scope import PlannerContext
 from rules.catalog import Table, TableName
@@ -8,10 +8,11 @@ from rules.frozen import frozen
 from rules.planner.plan import PreviewRows, TemporaryView
 from rules.refusal import NotSupported
 from rules.sql.grammar import parse
-from rules.sql.tree import Json, Node, items, kind, strings
+from rules.sql.tree import Index, Json, Node, items, kind, strings
 from rules.twin_types import TEXT, is_on_twin, usable_types
 
 Columns = tuple[tuple[str, str], ...]  # name and type
+TableSpelled = tuple[str | None, str]  # a table as a statement names it: its schema, if that is written, and its name
 
 
 @frozen
@@ -64,17 +65,29 @@ class Tables:
 
     def are_read(self, tree: Node) -> bool:
         """Say whether a statement reads a protected table."""
-        return any(self.find_protected(schema, name) is not None for schema, name in tables_in(tree))
+        return self.have_protected(tables_in(tree))
+
+    def have_protected(self, names: Iterable[TableSpelled]) -> bool:
+        """Say whether one of these names is that of a protected table."""
+        return any(self.find_protected(schema, name) is not None for schema, name in names)
 
 
 Find = Callable[[str | None, str], Node | None]  # what stands in place of a table, by its schema and name; None: it
 
 
-def tables_in(tree: Node) -> set[tuple[str | None, str]]:
-    """Every table that a tree names, by schema and name; names of CTEs left out where they are in scope."""
-    tables: set[tuple[str | None, str]] = set()
+def tables_in(tree: Node) -> set[TableSpelled]:
+    """Every table that a tree names; names of CTEs left out where they are in scope."""
+    tables: set[TableSpelled] = set()
     _note(tree, frozenset(), tables)
     return tables
+
+
+def tables_of(index: Index) -> set[TableSpelled]:
+    """The same, without another walk where the tree has no CTEs."""
+    if not _APART.isdisjoint(index.words):
+        return tables_in(index.tree)
+    tables = {_table(body) for body in index.bodies("RangeVar")}
+    return tables.union(*map(_table_of_column, index.bodies("ColumnRef")))
 
 
 def source(text: str) -> Node:
@@ -85,7 +98,21 @@ def source(text: str) -> Node:
     return node
 
 
-def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> None:
+def _table(body: Node) -> TableSpelled:
+    schema = body.get("schemaname")
+    return None if schema is None else str(schema), str(body.get("relname"))
+
+
+def _table_of_column(body: Node) -> tuple[TableSpelled, ...]:
+    """The table of a column that is named with its schema."""
+    fields = items(body, "fields")
+    if len(fields) <= 2:
+        return ()
+    schema, relation = strings(fields[-3:-1])
+    return ((schema, relation),)
+
+
+def _note(node: Json, hidden: frozenset[str], tables: set[TableSpelled]) -> None:
     """Tables, and those that columns name with their schema."""
     waiting = [node]
     while waiting:
@@ -95,13 +122,10 @@ def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]
         elif type(tree) is not dict:
             continue
         elif "RangeVar" in tree and isinstance(body := tree["RangeVar"], dict):
-            schema, relation = body.get("schemaname"), str(body.get("relname"))
-            if schema is not None or relation not in hidden:
-                tables.add((None if schema is None else str(schema), relation))
+            if (named := _table(body))[0] is not None or named[1] not in hidden:
+                tables.add(named)
         elif "ColumnRef" in tree and isinstance(body := tree["ColumnRef"], dict):
-            if len(fields := items(body, "fields")) > 2:
-                schema, relation = strings(fields[-3:-1])
-                tables.add((schema, relation))
+            tables.update(_table_of_column(body))
         elif "withClause" in tree or "lockingClause" in tree:
             clause = tree.get("withClause")
             inside = _note_ctes(clause, hidden, tables) if isinstance(clause, dict) else hidden
@@ -113,7 +137,7 @@ def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]
 _APART = frozenset(("withClause", "lockingClause"))  # FOR UPDATE OF t names an item of FROM, not a table
 
 
-def _note_ctes(clause: Node, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> frozenset[str]:
+def _note_ctes(clause: Node, hidden: frozenset[str], tables: set[TableSpelled]) -> frozenset[str]:
     """Those inside a WITH clause; returns the names that hide tables after it."""
     ctes = items(clause, "ctes")
     names = [str(kind(cte)[1].get("ctename")) for cte in ctes]

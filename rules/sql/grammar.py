@@ -36,7 +36,7 @@ class Piece:
         """What the tree holds."""
         return Index(self.tree)
 
-    @cached_property
+    @property
     def words(self) -> AbstractSet[str]:
         """All words in the tree."""
         return self.index.words
@@ -74,11 +74,22 @@ _PLACE = re.compile(
 )
 
 
-@lru_cache(maxsize=1)
+_LATEST: dict[str, Sequence[Piece]] = {}
+
+
 def parse_kept(text: str) -> Sequence[Piece]:
-    """The same, kept for whoever reads the text next: a statement is planned soon after it was read. Nobody may change
-    these trees."""
-    return parse(text)
+    """The same, kept for who takes them: a statement is planned soon after it was read. Nobody may change these trees
+    before."""
+    if text not in _LATEST:
+        _LATEST.clear()
+        _LATEST[text] = parse(text)
+    return _LATEST[text]
+
+
+def parse_taken(text: str) -> Sequence[Piece]:
+    """The same for who changes the trees: they are kept no more."""
+    kept = _LATEST.pop(text, None)
+    return parse(text) if kept is None else kept
 
 
 def deparse(tree: Node) -> str:

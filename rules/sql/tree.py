@@ -6,6 +6,7 @@ The JSON leaves out what is empty, zero or false.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from typing import overload
 
 Node = dict[str, "Json"]
@@ -33,10 +34,11 @@ def walk(node: Json) -> Iterator[Node]:
 
 
 class Index:
-    """What a tree holds, found in one walk: the dicts that have a field or are a wrapped node, by its name, outermost
-    first, and all texts."""
+    """A tree and what it holds, found in one walk: the dicts that have a field or are a wrapped node, by its name,
+    outermost first, and all texts."""
 
-    def __init__(self, tree: Json) -> None:
+    def __init__(self, tree: Node) -> None:
+        self.tree = tree
         self._holders: dict[str, list[Node]] = {}
         self._texts: set[str] = set()
         self._add((tree,))
@@ -56,7 +58,7 @@ class Index:
             elif type(node) is str:
                 self._texts.add(node)
 
-    @property
+    @cached_property
     def words(self) -> AbstractSet[str]:
         """The names of all fields and kinds of nodes, and all texts: what is not there need not be looked for."""
         return self._texts | self._holders.keys()
@@ -68,11 +70,6 @@ class Index:
     def bodies(self, name: str) -> list[Node]:
         """The bodies of all wrapped nodes of one kind."""
         return [body for holder in self.holders(name) if isinstance(body := holder[name], dict)]
-
-
-def words_in(node: Json) -> AbstractSet[str]:
-    """The words of a tree."""
-    return Index(node).words
 
 
 def holders(node: Json, key: str) -> list[Node]:
@@ -160,28 +157,26 @@ _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _FIELDS = {1 << 1: "month", 1 << 2: "year", 1 << 3: "day", 1 << 10: "hour", 1 << 11: "minute", 1 << 12: "second"}
 
 
-def canonical_tree(tree: Node) -> Node:
-    """The tree with every call a plain one: EXTRACT, SUBSTRING FROM, AT TIME ZONE and the like become functions."""
-    return {key: _plain(value) for key, value in tree.items()}
+def make_canonical(index: Index) -> None:
+    """Make every call in a tree a plain one: EXTRACT, SUBSTRING FROM, AT TIME ZONE and the like become functions."""
+    for call in index.holders("funcformat"):
+        if call["funcformat"] == "COERCE_SQL_SYNTAX":
+            call["funcformat"] = "COERCE_EXPLICIT_CALL"
+    for cast in index.holders("typeName"):
+        _name_fields(cast)
 
 
-def _plain(node: Json) -> Json:
-    if type(node) is list:
-        return [_plain(child) for child in node]
-    if type(node) is not dict:
-        return node
-    plain = {key: _plain(value) if type(value) in TREES else value for key, value in node.items()}
-    if plain.get("funcformat") == "COERCE_SQL_SYNTAX":
-        plain["funcformat"] = "COERCE_EXPLICIT_CALL"
-    return _interval(plain) if "typeName" in plain else plain
+def made_canonical(tree: Node) -> Node:
+    """The same of a tree that nobody else has."""
+    make_canonical(Index(tree))
+    return tree
 
 
-def _interval(cast: Node) -> Node:
+def _name_fields(cast: Node) -> None:
     """interval '90' day is '90 day'::interval day: as a column that is of another type than '90 day'::interval."""
     amount, fields = _amount_and_fields(cast)
-    if fields not in _FIELDS or _WHOLE.fullmatch(amount) is None:
-        return cast
-    return cast | {"arg": {"A_Const": {"sval": {"sval": f"{amount} {_FIELDS[fields]}"}, "location": -1}}}
+    if fields in _FIELDS and _WHOLE.fullmatch(amount) is not None:
+        cast["arg"] = {"A_Const": {"sval": {"sval": f"{amount} {_FIELDS[fields]}"}, "location": -1}}
 
 
 def type_of_cast(cast: Node) -> Node:

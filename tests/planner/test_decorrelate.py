@@ -11,7 +11,7 @@ from rules.planner.plan import Request
 from rules.refusal import NotSupported
 from rules.sql.grammar import deparse, parse
 from rules.sql.lower import query_from
-from rules.sql.tree import canonical_tree
+from rules.sql.tree import made_canonical
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
 
@@ -27,7 +27,7 @@ CORRELATED = [
 
 def rewritten(planner: Planner, sql: str) -> str:
     (piece,) = parse(sql)
-    tree = canonical_tree(piece.tree)
+    tree = made_canonical(piece.tree)
     world = context_of(Request(sql, ("pg_catalog", "public")), planner.policy, planner.catalog)
     for _ in range(5):
         match known_or_needed(find_blocks)(query_from(tree), world):

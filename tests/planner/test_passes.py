@@ -16,7 +16,7 @@ from rules.planner.tables import Tables
 from rules.refusal import NotSupported
 from rules.sql.grammar import deparse, parse
 from rules.sql.lower import query_from
-from rules.sql.tree import Node, canonical_tree, copied
+from rules.sql.tree import Index, Node, copied, made_canonical
 from tests.planner.planned import Planner
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "passes"
@@ -38,8 +38,9 @@ ROUTINES = tuple(
 PREVIEWS = "previews: empty\nbudget:"
 
 
-def decorrelate_all(tree: Node, tables: Tables) -> Node:
+def decorrelate_all(index: Index, tables: Tables) -> Node:
     """Rewrite every subquery that binding finds to depend on the row around it."""
+    tree = index.tree
     while True:
         match known_or_needed(find_blocks)(query_from(tree), tables.context):
             case Correlated() as found:
@@ -60,7 +61,7 @@ def tables(planner: Planner) -> Tables:
 
 def _cases(name: str) -> list[tuple[Node, str]]:
     """Read a file of fixtures: statements by twos, comments between them."""
-    trees = [canonical_tree(piece.tree) for piece in parse((FIXTURES / f"{name}.sql").read_text())]
+    trees = [made_canonical(piece.tree) for piece in parse((FIXTURES / f"{name}.sql").read_text())]
     return [(given, deparse(made)) for given, made in zip(trees[::2], trees[1::2], strict=True)]
 
 
@@ -75,7 +76,7 @@ def test_a_pass_makes_another_tree_and_leaves_the_one_it_was_given(tables: Table
     given, expected = _cases(name)[number]
     before = copied(given)
 
-    made = BY_NAME[name](given, tables)
+    made = BY_NAME[name](Index(given), tables)
 
     assert deparse(made) == expected
     assert given == before
@@ -91,4 +92,4 @@ def test_a_view_that_postgresql_prints_in_no_grammar_is_refused(tables: Tables) 
     (piece,) = parse("SELECT count(*) FROM walks")
 
     with pytest.raises(NotSupported, match='"walks" cannot be parsed'):
-        inline_views(piece.tree, replace(tables, temporary=(TemporaryView("public", "walks", definition),)))
+        inline_views(Index(piece.tree), replace(tables, temporary=(TemporaryView("public", "walks", definition),)))

@@ -13,7 +13,7 @@ from rules.refusal import NotSupported
 from rules.sql.grammar import parse
 from rules.sql.public_sql.expressions import COLLATIONS, FUNCTIONS, OPERATORS, TYPES
 from rules.sql.public_sql.queries import Printed, ReadableTable, print_public
-from rules.sql.tree import canonical_tree
+from rules.sql.tree import made_canonical
 from tests.conftest import RealDatabase
 
 COLUMNS = "id", "name", "category", "price"
@@ -101,7 +101,7 @@ REFUSED = [
 
 def printed(sql: str) -> Printed:
     (piece,) = parse(sql)
-    return print_public(canonical_tree(piece.tree), _table, lambda names: None, [])
+    return print_public(made_canonical(piece.tree), _table, lambda names: None, [])
 
 
 def _table(schema: str | None, name: str) -> ReadableTable:

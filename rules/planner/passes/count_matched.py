@@ -9,7 +9,7 @@ from rules.catalog import Column, Table
 from rules.frozen import frozen, replace
 from rules.planner.tables import Tables, tables_in
 from rules.sql.grammar import deparse, deparse_expression, parse
-from rules.sql.tree import Json, Node, bodies, copied, holders, items, kind, strings, walk
+from rules.sql.tree import Index, Json, Node, bodies, copied, holders, items, kind, strings, walk
 
 _ELSE = (
     "groupClause", "havingClause", "distinctClause", "windowClause", "sortClause", "limitCount", "limitOffset",
@@ -17,14 +17,14 @@ _ELSE = (
 )  # fmt: skip
 
 
-def count_matched(tree: Node, tables: Tables) -> Node:
+def count_matched(index: Index, tables: Tables) -> Node:
     """Rewrite every count of public rows by whether a protected row matches."""
-    if not holders(tree, "SubLink"):
-        return tree
-    ctes = frozenset(str(body.get("ctename")) for body in bodies(tree, "CommonTableExpr"))
-    if not any(_found(body, tables, ctes) for body in bodies(tree, "SelectStmt")):
-        return tree
-    made = copied(tree)
+    if not index.holders("SubLink"):
+        return index.tree
+    ctes = frozenset(str(body.get("ctename")) for body in index.bodies("CommonTableExpr"))
+    if not any(_found(body, tables, ctes) for body in index.bodies("SelectStmt")):
+        return index.tree
+    made = copied(index.tree)
     for body in bodies(made, "SelectStmt"):
         if (matched := _found(body, tables, ctes)) is not None:
             (piece,) = parse(matched.sql())

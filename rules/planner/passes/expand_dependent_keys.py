@@ -10,7 +10,7 @@ from rules.catalog import Table
 from rules.frozen import frozen
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
-from rules.sql.tree import Json, Node, holders, items, kind, strings
+from rules.sql.tree import Index, Json, Node, items, kind, strings
 
 
 @frozen
@@ -29,11 +29,11 @@ class _Item:
         return qualified and any(column.name == fields[-1] for column in self.table.columns)
 
 
-def expand_dependent_keys(tree: Node, tables: Tables) -> Node:
+def expand_dependent_keys(index: Index, tables: Tables) -> Node:
     """Write the columns that a primary key in GROUP BY determines into GROUP BY."""
-    selects = [node for node in holders(tree, "groupClause") if items(node, "groupClause") and "targetList" in node]
+    selects = [node for node in index.holders("groupClause") if items(node, "groupClause") and "targetList" in node]
     written = {id(body): keys for body in selects if (keys := _dependent_keys(body, tables))}
-    made = _with_keys(tree, written) if written else tree
+    made = _with_keys(index.tree, written) if written else index.tree
     assert isinstance(made, dict)
     return made
 

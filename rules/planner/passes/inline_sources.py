@@ -16,12 +16,12 @@ from rules.catalog import Catalog, Routine, Table, TableName
 from rules.frozen import frozen
 from rules.kernel.render import qualified
 from rules.planner.find_blocks import is_aggregate
-from rules.planner.tables import Tables, replace_relations, source, tables_in
+from rules.planner.tables import Tables, replace_relations, source, tables_of
 from rules.policy.model import Policy
 from rules.refusal import NotSupported, TooComplex
 from rules.sql.grammar import Unreadable, parse
 from rules.sql.selects import column_name
-from rules.sql.tree import PLACES, Json, Node, canonical_tree, copied, holders, items, kind, strings, walk
+from rules.sql.tree import PLACES, Index, Json, Node, copied, holders, items, kind, made_canonical, strings, walk
 
 FindView = Callable[[str | None, str], Table | None]
 _MOST_NESTED_VIEWS = 32
@@ -37,14 +37,14 @@ _PLAIN_CALL: Final = frozenset(("funcname", "args", "funcformat", "location"))
 _UNFIT: Final = ("bpchar", "bit", "record", "any", "anyelement", "anyarray", "anynonarray", "anyenum", "anycompatible")
 
 
-def inline_views(tree: Node, tables: Tables) -> Node:
+def inline_views(index: Index, tables: Tables) -> Node:
     """Replace every view by its definition, under the view's name or alias."""
-    return _inlined(tree, tables.find_view)
+    return _inlined(index, tables.find_view)
 
 
-def _inlined(tree: Node, find_view: FindView, depth: int = 0) -> Node:
-    if all(find_view(schema, name) is None for schema, name in tables_in(tree)):
-        return tree
+def _inlined(index: Index, find_view: FindView, depth: int = 0) -> Node:
+    if all(find_view(schema, name) is None for schema, name in tables_of(index)):
+        return index.tree
 
     def instead(schema: str | None, name: str) -> Node | None:
         view = find_view(schema, name)
@@ -52,9 +52,9 @@ def _inlined(tree: Node, find_view: FindView, depth: int = 0) -> Node:
             return None
         if depth == _MOST_NESTED_VIEWS:
             raise TooComplex(f"views are nested more than {_MOST_NESTED_VIEWS} levels deep")
-        return _inlined(defined(view), find_view, depth + 1)
+        return _inlined(Index(defined(view)), find_view, depth + 1)
 
-    return replace_relations(tree, instead)
+    return replace_relations(index.tree, instead)
 
 
 def count_over(view: Table, policy: Policy, catalog: Catalog) -> Node:
@@ -66,7 +66,7 @@ def count_over(view: Table, policy: Policy, catalog: Catalog) -> Node:
         return catalog.find_table(named) if rules is not None and rules.view else None
 
     (piece,) = parse(f"SELECT count(*) FROM {qualified(view.name)}")
-    return _inlined(canonical_tree(piece.tree), find_view)
+    return _inlined(Index(made_canonical(piece.tree)), find_view)
 
 
 def defined(view: Table) -> Node:
@@ -74,7 +74,7 @@ def defined(view: Table) -> Node:
     assert view.definition is not None
     name = view.name.name.replace('"', '""')
     try:
-        return canonical_tree(source(f'({_END.sub("", view.definition)}) AS "{name}"'))
+        return made_canonical(source(f'({_END.sub("", view.definition)}) AS "{name}"'))
     except Unreadable:  # PostgreSQL prints the marks of CYCLE with casts, which its own grammar does not read
         raise NotSupported(f'the definition of view "{view.name.name}" cannot be parsed') from None
 
@@ -95,12 +95,12 @@ class _Inline:
         return arguments <= len(self.types) and all(default is not None for default in self.defaults[arguments:])
 
 
-def inline_functions(tree: Node, tables: Tables) -> Node:
+def inline_functions(index: Index, tables: Tables) -> Node:
     """Replace every call of a function that is one expression, from the outermost inwards."""
     inliner = _Inliner(tables)
-    if not inliner.has_routines or all(inliner.find(node) is None for node in holders(tree, "FuncCall")):
-        return tree
-    made = inliner.replaced(tree, 0)
+    if not inliner.has_routines or all(inliner.find(node) is None for node in index.holders("FuncCall")):
+        return index.tree
+    made = inliner.replaced(index.tree, 0)
     assert isinstance(made, dict)
     return made
 
@@ -168,7 +168,7 @@ def _inline_of(routine: Routine) -> _Inline | None:
     """Read a definition; None where the function is more than an expression."""
     try:
         (piece,) = parse(routine.definition)
-        _, function = kind(canonical_tree(piece.tree))
+        _, function = kind(made_canonical(piece.tree))
         expression = _expression_of(function)
     except (Unreadable, ValueError):
         return None
@@ -212,7 +212,7 @@ def _statement_of(function: Node) -> Json:
         return statement
     (text,) = strings(items(kind(_option(function, "as"))[1], "items"))
     (piece,) = parse(text)
-    return canonical_tree(piece.tree)
+    return made_canonical(piece.tree)
 
 
 def _option(function: Node, name: str) -> Json:
@@ -254,12 +254,12 @@ def _unless_null(expression: Node, arguments: Sequence[Json]) -> Node:
     return {"CaseExpr": {"args": [{"CaseWhen": dict(when)}], "defresult": expression}}
 
 
-def wrap_sources(tree: Node, _: Tables) -> Node:
+def wrap_sources(index: Index, _: Tables) -> Node:
     """Make a query of every function and list of VALUES in FROM."""
-    has_such = holders(tree, "RangeFunction") or holders(tree, "valuesLists")
-    if not has_such or not any(map(_is_wrapped, _sources(tree))):
-        return tree
-    made, numbers = copied(tree), count(1)
+    has_such = index.holders("RangeFunction") or index.holders("valuesLists")
+    if not has_such or not any(map(_is_wrapped, _sources(index.tree))):
+        return index.tree
+    made, numbers = copied(index.tree), count(1)
     for owner in list(walk(made)):
         sources = items(owner, "fromClause")
         sources[:] = (_as_query(source, numbers) for source in sources)

@@ -12,7 +12,7 @@ from rules.planner.error_bars import argument_of, bar_name
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
 from rules.sql.selects import column_name
-from rules.sql.tree import Json, Node, bodies, copied, holders, items, kind, strings, walk
+from rules.sql.tree import Index, Json, Node, bodies, copied, holders, items, kind, strings, walk
 
 _MOST = 100  # moves of bars, each by one level
 _NAME = "_ngbar"
@@ -28,16 +28,16 @@ class _Entry:
     readers: tuple[Node, ...]
 
 
-def push_error_bars(tree: Node, _: Tables) -> Node:
+def push_error_bars(index: Index, _: Tables) -> Node:
     """Move all bars as far as they go."""
-    has_bars = any(map(bar_name, holders(tree, "FuncCall")))
-    if not has_bars or any(node["isNatural"] for node in holders(tree, "isNatural")):
-        return tree
-    made = copied(tree)
+    has_bars = any(map(bar_name, index.holders("FuncCall")))
+    if not has_bars or any(node["isNatural"] for node in index.holders("isNatural")):
+        return index.tree
+    made = copied(index.tree)
     number = 0
     while number < _MOST and _push_one(made, f"{_NAME}{number}"):
         number += 1
-    return made if number else tree
+    return made if number else index.tree
 
 
 def _push_one(query: Node, name: str) -> bool:

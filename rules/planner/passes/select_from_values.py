@@ -4,16 +4,16 @@ As a side of UNION, as a subquery of IN, or with ORDER BY and LIMIT they are que
 """
 
 from rules.planner.tables import Tables
-from rules.sql.tree import Json, Node, bodies, copied, holders, kind
+from rules.sql.tree import Index, Json, Node, bodies, copied, holders, kind
 
 _AROUND = frozenset(("sortClause", "limitOffset", "limitCount", "withClause"))
 
 
-def select_from_values(tree: Node, _: Tables) -> Node:
+def select_from_values(index: Index, _: Tables) -> Node:
     """Rewrite each list of rows that is used as a query."""
-    if not _queries(tree):
-        return tree
-    made = copied(tree)
+    if not _queries(index.tree):
+        return index.tree
+    made = copied(index.tree)
     for body in _queries(made):
         rows: Json = {"SelectStmt": {"valuesLists": body.pop("valuesLists"), "op": "SETOP_NONE"}}
         body["targetList"] = [{"ResTarget": {"val": {"ColumnRef": {"fields": [{"A_Star": {}}]}}}}]

@@ -21,7 +21,7 @@ from rules.sql.grammar import parse
 from rules.sql.lower import query_from
 from rules.sql.normalize.to_text import quoted
 from rules.sql.selects import numbered, query_of
-from rules.sql.tree import Json, Node, copied, items, kind, strings, walk
+from rules.sql.tree import Index, Json, Node, copied, items, kind, strings, walk
 from rules.values import domain
 from rules.values.domain import Domain, Range
 from rules.values.expression import Column
@@ -45,8 +45,9 @@ _HOUR = DAY // 24
 _EXAMPLES = {"date": "2024-01-01", "timestamp": "2024-01-01 00:00:00", "timestamptz": "2024-01-01 00:00:00+00"}
 
 
-def empty_queries(tree: Node, tables: Tables) -> Node:
+def empty_queries(index: Index, tables: Tables) -> Node:
     """Replace every protected table in a statement that has no row, or reads none."""
+    tree = index.tree
     query = query_of(tree)
     if query is None or not _has_no_rows(query):
         return tree
@@ -109,9 +110,10 @@ def _integer(node: Json) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def previews(tree: Node, tables: Tables) -> Node:
+def previews(index: Index, tables: Tables) -> Node:
     """Put rows that are none of the data's in place of those that a preview asks for."""
-    query, context = query_of(tree), tables.context
+    tree, context = index.tree, tables.context
+    query = query_of(tree)
     if context.policy.previews == "refuse" or query is None or not _is_preview(query, tables):
         return tree
     if context.policy.previews == "synopsis" and not _have_rows(tree, tables):
