@@ -98,6 +98,8 @@ def notices_of_reports(
     if not is_listed:
         _check_listed(recipes)
     known = randomized_columns(node, policy)
+    if not known:
+        return ()
     names = {number: name for scan in scans_in(node) for number, name in scan.names}
     plain = [recipe for recipe in recipes if _find_estimate(recipe) is None]
     columns_used = ids_in(*(expression for recipe in recipes for part in recipe.parts for expression in _in(part)))

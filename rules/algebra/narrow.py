@@ -39,7 +39,7 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
     known = {column.id: column for column in columns}
     for conjunct in conjuncts(holding):
         for number in never_null(conjunct):
-            if number in known:
+            if number in known and known[number].nullable:
                 known[number] = replace(known[number], nullable=False)
         known |= _equated(conjunct, known)
         if (excluded := _excluded(conjunct)) is not None and excluded[0] in known:

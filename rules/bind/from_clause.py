@@ -1,6 +1,6 @@
 """FROM as a relation: tables by name, subqueries, and joins whose units are proved the same."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rules.algebra.nodes import JoinKind, Node, is_of_tables
@@ -206,8 +206,9 @@ def _join_inner(state: BindState, tree: _Pair, where: tuple[Expression, ...]) ->
     columns = _by_number(tuple(column for _, node in nodes for column in node.facts.columns))
     conditions = [join_condition for pair in pairs for join_condition in _join_conditions(state, pair, columns)]
     made, waiting = nodes[0][1], nodes[1:]
+    linking = [(condition, ids) for condition in where if len(ids := ids_in(condition)) > 1]
     while waiting:
-        made, conditions, waiting = _join_next(state, made, conditions, waiting, where)
+        made, conditions, waiting = _join_next(state, made, conditions, waiting, linking)
     return filtered(made, all_of(tuple(conditions)))
 
 
@@ -216,13 +217,13 @@ def _join_next(
     made: Node,
     conditions: list[Expression],
     waiting: list[tuple[str, Node]],
-    where: tuple[Expression, ...],
+    where: Sequence[tuple[Expression, frozenset[int]]],
 ) -> tuple[Node, list[Expression], list[tuple[str, Node]]]:
     refusal: Refusal | None = None
     for place, (name, node) in enumerate(waiting):
         known = {column.id for column in (*made.facts.columns, *node.facts.columns)}
         here = [condition for condition in conditions if ids_in(condition) <= known]
-        links = tuple(condition for condition in where if len(ids := ids_in(condition)) > 1 and ids <= known)
+        links = tuple(condition for condition, ids in where if ids <= known)
         try:
             with pointing_at(name):
                 following = _join_kept(made, node, all_of(tuple(here)), links, state.fresh())

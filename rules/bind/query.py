@@ -78,7 +78,7 @@ def _bind_set_operation(state: BindState, operation: s.SetOperation, ctes: Ctes)
 
 
 def _bind_select(state: BindState, select: s.Select, ctes: Ctes) -> BoundSource | Outer:
-    select = laterals_last(hoisted(select))
+    select = laterals_last(hoisted(select) if state.has_subqueries else select)
     base, laterals = split_laterals(select.source)
     tree = bind_from(state, base, ctes)
     if laterals and (isinstance(tree, Outer) or is_public(tree)):
@@ -100,7 +100,7 @@ def _bind_outer(state: BindState, select: s.Select, ctes: Ctes) -> Outer:
 
 def _visit(state: BindState, ctes: Ctes, *clauses: object) -> None:
     """Subqueries in what the twin computes: they may be answers, never rows."""
-    for query in subqueries(clauses):
+    for query in subqueries(clauses) if state.has_subqueries else ():
         bound = _subquery_above(state, query, ctes)
         if isinstance(bound, BoundSource) and bound.node.facts.unit is not None:
             message = "the subquery would return protected rows"
@@ -155,7 +155,8 @@ def _bind_over_rows(state: BindState, select: s.Select, source: BoundSource, cte
     if any(tells_unit(source.node.facts, tuple(bound[key] for key in one)) for one in sets):
         raise NotSupported("a grouping set with the unit column would be groups of single units", hint=_SETS_HINT)
     state.blocks.setdefault(select.index, FoundBlock(select, source, flat, not is_grouped, sets))
-    _visit(state, ctes, *above(inside, select.items, select.having, select.order_by, select.limit, select.offset))
+    if state.has_subqueries:
+        _visit(state, ctes, *above(inside, select.items, select.having, select.order_by, select.limit, select.offset))
     return Outer()
 
 

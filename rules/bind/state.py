@@ -54,6 +54,7 @@ class BindState:
 
     context: PlannerContext
     bind_query: BindQuery
+    has_subqueries: bool  # in expressions
     blocks: dict[int, FoundBlock] = field(default_factory=dict)  # by the number of their SELECT
     _columns: int = 0
 

@@ -65,7 +65,7 @@ def with_subqueries(
     state: BindState, source: BoundSource, written: object, ctes: Ctes, *, above_aggregates: bool = False
 ) -> BoundSource:
     """A column for each subquery that depends on the row around it. The others are answers, which come first."""
-    if source.node.facts.unit is None:
+    if source.node.facts.unit is None or not state.has_subqueries:
         return source
     subqueries = tuple(parts(written, above_aggregates=above_aggregates))
     for part in reversed(subqueries):  # what stands in an argument of IN is read before it

@@ -48,7 +48,8 @@ def bind_where(
     columns since.
     """
     conditions, tests = sorted_conditions(select.where)
-    deep = tuple(condition for condition in conditions if _is_late(condition, tree.scope, laterals))
+    may_be_late = state.has_subqueries or bool(laterals)
+    deep = tuple(each for each in conditions if may_be_late and _is_late(each, tree.scope, laterals))
     plain = tuple(condition for condition in conditions if condition not in deep)
     before = provisional(tree)
     read = bind_conditions(state, plain, names_leaf(tree.scope, before))

@@ -56,6 +56,7 @@ class BlockSite:
 
 # The clauses that are computed after grouping.
 ABOVE = ("distinctClause", "targetList", "havingClause", "windowClause", "sortClause", "limitCount", "limitOffset")
+SUBQUERIES: Final = frozenset(("SubLink", "JsonArrayQueryConstructor"))  # the expressions that have queries in them
 _COMPUTED_OF_ALL: Final = ("havingClause", "distinctClause", "windowClause", "valuesLists", "lockingClause")
 
 
@@ -96,9 +97,12 @@ class Leaves:
             self.spellings.append((text, tree))
 
 
-def find_blocks(query: Query, context: PlannerContext) -> tuple[BlockSite, ...]:
-    """All blocks, in the order of their SELECTs. A statement that would give out protected rows is refused."""
-    state = BindState(context, bind_query)
+def find_blocks(query: Query, context: PlannerContext, *, has_subqueries: bool = True) -> tuple[BlockSite, ...]:
+    """All blocks, in the order of their SELECTs. A statement that would give out protected rows is refused.
+
+    Where no expression has a subquery none is looked for.
+    """
+    state = BindState(context, bind_query, has_subqueries)
     bound = state.query(query, Ctes())
     if not isinstance(bound, Outer) and bound.node.facts.unit is not None:
         table = first_table(query)
@@ -132,10 +136,10 @@ def domains_of(node: AlgebraNode, catalog: Catalog) -> Iterator[tuple[int, str]]
     """Yield the columns of types that are not PostgreSQL's own, with these types as SQL writes them."""
     for scan in scans_in(node):
         table = catalog.find_table(scan.table)
-        for number, name in scan.names:
-            column = None if table is None else table.find_column(name)
-            if column is not None and column.type.schema != "pg_catalog":
-                yield number, column.type.sql
+        columns = () if table is None else table.columns
+        others = {column.name: column.type.sql for column in columns if column.type.schema != "pg_catalog"}
+        if others:
+            yield from ((number, others[name]) for number, name in scan.names if name in others)
 
 
 def leaves_of(body: Node, site: BlockSite) -> Leaves:
@@ -161,14 +165,14 @@ def replace_leaves(
 ) -> Json:
     """A copy of an expression with its leaves replaced, and with calls of which `on_call` makes something else.
 
-    Subqueries are left to their own blocks, but for keys that they name by their table.
+    Subqueries are left to their own blocks, but for keys that they name by their table. GROUPING is a call.
     """
     if isinstance(node, list):
         return [replace_leaves(child, leaves, on_key, on_aggregate, on_call) for child in node]
     if not isinstance(node, dict):
         return node
     if len(node) == 1:
-        if "FuncCall" in node and (made := on_call(node)) is not None:
+        if ("FuncCall" in node or "GroupingFunc" in node) and (made := on_call(node)) is not None:
             return made
         if is_aggregate(node):
             return on_aggregate(node)

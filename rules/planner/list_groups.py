@@ -89,6 +89,8 @@ class _Cover:
 
     def components(self) -> list[list[int]]:
         """The places of keys that have columns or public rows in common."""
+        if len(self.keys) == 1:
+            return [[0]]
         connected: list[tuple[set[object], list[int]]] = []
         for place, key in enumerate(self.keys):
             roots, places = self._roots(key, self.resolved[place]), [place]

@@ -7,6 +7,7 @@ leaves only: a cast of a result column would change names, DISTINCT and ORDER BY
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -130,11 +131,11 @@ def _rewrite(place: Place, hole: int) -> Naming:
             raise Mismatch("an aggregate was not planned")
         return _column(place.name, f"m{place.outputs[number] + 1}")
 
-    def bar(node: Json) -> Json:
-        return _error_bar(node, place, key, measure) if bar_name(node) else None
+    def call(node: Json) -> Json:
+        return _error_bar(node, place, key, measure) if bar_name(node) else _level(node, place)
 
     def replaced(node: Json) -> Json:
-        return replace_leaves(_levels(node, place), leaves, key, measure, bar)
+        return replace_leaves(node, leaves, key, measure, call)
 
     names = {name for target in items(body, "targetList") if (name := _output_name(target))}
     targets = _targets(place, key, replaced)
@@ -194,8 +195,9 @@ def _error_bar(
             raise Mismatch("an aggregate was not planned")
         return _column(REPLICATE, names[number])
 
-    released = replace_leaves(argument, leaves, on_key, on_aggregate)
-    replicated = replace_leaves(argument, leaves, on_key, replicate)
+    level = partial(_level, place=place)
+    released = replace_leaves(argument, leaves, on_key, on_aggregate, level)
+    replicated = replace_leaves(argument, leaves, on_key, replicate, level)
     arrays = {
         f"m{output + 1}": _column(place.name, f"r{bars.index(Bar(output)) + 1}")
         for output in dict.fromkeys(place.outputs[number] for number in names)
@@ -211,22 +213,18 @@ def _output_of(aggregate: Json, place: Place) -> int:
     return place.outputs[number]
 
 
-def _levels(node: Json, place: Place) -> Json:
+def _level(node: Json, place: Place) -> Json:
     """GROUPING(a, b) is a number for each grouping set: one bit for every key that the set leaves out. Else it is 0."""
-    match node:
-        case list():
-            return [_levels(child, place) for child in node]
-        case {"GroupingFunc": dict() as body}:
-            if not place.site.sets:
-                return _expression("0::integer")
-            keys = [place.leaves.find_key(argument) for argument in items(body, "args")]
-            if None in keys:  # a constant
-                raise Mismatch("an argument of GROUPING is no key")
-            bits = [sum((key not in level) << at for at, key in enumerate(reversed(keys))) for level in place.site.sets]
-            return _expression(f"(ARRAY[{', '.join(map(str, bits))}])[{place.name}.k{len(place.site.keys) + 1}]")
-        case dict() if kind(node)[0] != "SelectStmt":
-            return {name: _levels(child, place) for name, child in node.items()}
-    return node
+    name, body = kind(node)
+    if name != "GroupingFunc":
+        return None
+    if not place.site.sets:
+        return _expression("0::integer")
+    keys = [place.leaves.find_key(argument) for argument in items(body, "args")]
+    if None in keys:  # a constant
+        raise Mismatch("an argument of GROUPING is no key")
+    bits = [sum((key not in level) << at for at, key in enumerate(reversed(keys))) for level in place.site.sets]
+    return _expression(f"(ARRAY[{', '.join(map(str, bits))}])[{place.name}.k{len(place.site.keys) + 1}]")
 
 
 def _expression(text: str) -> Json:

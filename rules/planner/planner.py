@@ -29,7 +29,7 @@ from rules.planner.draft import BlockAggregates, Draft
 from rules.planner.enclosing_queries import find_shown, shown_selects
 from rules.planner.error_bars import BARS, barred_aggregates
 from rules.planner.explain import explained
-from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks, leaves_of
+from rules.planner.find_blocks import SUBQUERIES, BlockSite, Leaves, context_of, find_blocks, leaves_of
 from rules.planner.inner_queries import decorrelate, statement_of
 from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, find_argument, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
@@ -173,7 +173,7 @@ def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
 def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Kernel, words: AbstractSet[str]) -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
     syntax = lowered(query)
-    sites = find_blocks(syntax.query, tables.context)
+    sites = find_blocks(syntax.query, tables.context, has_subqueries=not words.isdisjoint(SUBQUERIES))
     if not sites and tables.are_read(tree):
         raise find_argument(tree, tables) or NotAllowed("the statement would return protected rows", hint=ROW_HINT)
     has_bars = not words.isdisjoint(BARS)
