@@ -5,28 +5,30 @@ A statement of its own has the CTEs that the inner query sees where it stands. T
 g.k = o.b). PostgreSQL gives the same for both; to the planner the second is one block, and something computed from it.
 """
 
-from rules.bind.correlated_subquery import CORRELATED_HINT, Correlated
+from collections.abc import Sequence
+
+from rules.bind.correlated_subquery import CORRELATED_HINT
 from rules.bind.inner_answers import InnerQuery, Links, PublicColumn
 from rules.kernel.expressions import quoted_text
 from rules.planner.public_rows import rows_sql
 from rules.refusal import NotSupported
-from rules.sql.grammar import deparse, deparse_expression, parse
-from rules.sql.lower import expression_from
-from rules.sql.selects import column_name, numbered, query_of, target_value
-from rules.sql.tree import Json, Node, copied, items, kind, walk
+from rules.sql.grammar import deparse, parse
+from rules.sql.lower import expressions_from
+from rules.sql.selects import column_name, target_value
+from rules.sql.tree import Json, Node, bodies, copied, items, kind, walk
 
 _NAME = "_ng_by"
 
 
-def statement_of(query: Node, inner: InnerQuery) -> str:
-    """The text that answers what is asked of an inner query of this statement."""
+def statement_of(query: Node, selects: Sequence[Node], inner: InnerQuery) -> str:
+    """The text that answers what is asked of an inner query of this statement, whose SELECTs these are."""
     if inner.use == "groups":
         return inner.sql
     if inner.use == "bounds":
         return _bounds_of(inner.columns, on_real=bool(inner.tables))
     if inner.use == "reading":
         return _reading_of(inner)
-    target = _with_operations(query, numbered(query)[inner.select], inner.depth)
+    target = _with_operations(query, selects[inner.select], inner.depth)
     path = _path(query, target)
     assert path is not None, "the planner's queries are numbered as they stand in the tree"
     ctes, recursive = _seen(path)
@@ -34,7 +36,7 @@ def statement_of(query: Node, inner: InnerQuery) -> str:
     if not ctes:
         return deparse({"SelectStmt": statement})
     if "withClause" in statement:
-        statement = _select([_item({"ColumnRef": {"fields": [{"A_Star": {}}]}})], [_named(statement)])
+        statement = _select([_item({"ColumnRef": {"fields": [{"A_Star": {}}]}})], [_from(statement, "inner")])
     statement["withClause"] = {"ctes": ctes} | ({"recursive": True} if recursive else {})
     return deparse({"SelectStmt": statement})
 
@@ -134,32 +136,32 @@ def _sub_link(target: Node, use: str) -> Json:
     return {"SubLink": {"subLinkType": link, "subselect": {"SelectStmt": target}}}
 
 
-def _named(target: Node) -> Json:
-    return {"RangeSubselect": {"subquery": {"SelectStmt": target}, "alias": {"aliasname": "inner"}}}
+def _from(target: Node, name: str, columns: Sequence[str] = ()) -> Json:
+    """A query as an item of FROM."""
+    alias: Node = {"aliasname": name} | ({"colnames": list(map(_name, columns))} if columns else {})
+    return {"RangeSubselect": {"subquery": {"SelectStmt": target}, "alias": alias}}
 
 
-def decorrelate(tree: Node, correlated: Correlated) -> Node:
-    """Rewrite one subquery: the first that binding met."""
-    made = copied(tree)
-    query = query_of(made)
-    body = None if query is None else numbered(query)[correlated.select]
-    link = next((node for node in map(_scalar, walk(made)) if node and kind(node["subselect"])[1] is body), None)
-    if link is None or body is None:
+def decorrelate(tree: Node, body: Node, links: Links) -> None:
+    """Rewrite a subquery of a tree where it stands: the SELECT with this body, by its links to the row around it."""
+    scalars = (link for link in bodies(tree, "SubLink") if link.get("subLinkType") == "EXPR_SUBLINK")
+    link = next((link for link in scalars if kind(link["subselect"])[1] is body), None)
+    if link is None:
         raise NotSupported(
             "a correlated subquery over protected rows can refer to the outer query only by =", hint=CORRELATED_HINT
         )
-    for target in walk(made):
+    for target in bodies(tree, "ResTarget"):
         _keep_name(target, link)
-    inner, outside = _grouped(body, correlated.links)
+    inner, outside = _grouped(body, links)
     keys = [f"_ng_k{place}" for place in range(1, len(outside) + 1)]
-    answer = "_ng_v"
+    answer = _column("_ng_v")
     if _is_count(target_value(body, 0)):  # of no rows it is 0, and an aggregate without groups always has a row
-        answer = "coalesce(pg_catalog.max(_ng_v), 0)"
-    same = (f"{_NAME}.{key} = ({deparse_expression(side)})" for key, side in zip(keys, outside, strict=True))
-    source = f"({deparse({'SelectStmt': inner})}) AS {_NAME}({', '.join(keys)}, _ng_v)"
-    (piece,) = parse(f"SELECT {answer} FROM {source} WHERE {' AND '.join(same)}")
-    link["subselect"] = piece.tree
-    return made
+        (piece,) = parse("SELECT coalesce(pg_catalog.max(_ng_v), 0)")
+        answer = target_value(kind(piece.tree)[1], 0)
+    same = [_equal(_column(_NAME, key), side) for key, side in zip(keys, outside, strict=True)]
+    made = _select([_item(answer)], [_from(inner, _NAME, (*keys, "_ng_v"))])
+    made["whereClause"] = _all_of(same)
+    link["subselect"] = {"SelectStmt": made}
 
 
 def _grouped(body: Node, links: Links) -> tuple[Node, list[Json]]:
@@ -170,8 +172,8 @@ def _grouped(body: Node, links: Links) -> tuple[Node, list[Json]]:
     kept = list[Json]()
     sides: dict[int, tuple[Json, Json]] = {}
     written = [expression for expression, _ in links]
-    for condition in _conjuncts(body.get("whereClause")):
-        read = expression_from(condition)
+    conditions = _conjuncts(body.get("whereClause"))
+    for condition, read in zip(conditions, expressions_from(conditions), strict=True):
         if read in written:
             place, (left, right) = written.index(read), (kind(condition)[1][side] for side in ("lexpr", "rexpr"))
             sides[place] = (left, right) if links[place][1] else (right, left)
@@ -185,10 +187,26 @@ def _grouped(body: Node, links: Links) -> tuple[Node, list[Json]]:
     made: Node = {name: part for name, part in body.items() if name not in ("whereClause", "sortClause")}
     keys: list[Json] = [{"ResTarget": {"val": side}} for side in inside]
     made["targetList"] = [*keys, *items(body, "targetList")]
-    made["groupClause"] = inside
+    made["groupClause"] = copied(inside)
     if kept:
-        made["whereClause"] = {"BoolExpr": {"boolop": "AND_EXPR", "args": kept}} if len(kept) > 1 else kept[0]
+        made["whereClause"] = _all_of(kept)
     return made, outside
+
+
+def _all_of(conditions: list[Json]) -> Json:
+    return {"BoolExpr": {"boolop": "AND_EXPR", "args": conditions}} if len(conditions) > 1 else conditions[0]
+
+
+def _equal(left: Json, right: Json) -> Json:
+    return {"A_Expr": {"kind": "AEXPR_OP", "name": [_name("=")], "lexpr": left, "rexpr": right}}
+
+
+def _column(*names: str) -> Json:
+    return {"ColumnRef": {"fields": list(map(_name, names))}}
+
+
+def _name(name: str) -> Json:
+    return {"String": {"sval": name}}
 
 
 def _conjuncts(condition: Json) -> list[Json]:
@@ -198,16 +216,10 @@ def _conjuncts(condition: Json) -> list[Json]:
     return [condition] if name else []
 
 
-def _scalar(node: Node) -> Node | None:
-    name, body = kind(node)
-    return body if name == "SubLink" and body.get("subLinkType") == "EXPR_SUBLINK" else None
-
-
 def _keep_name(target: Node, link: Node) -> None:
     """A select item that shows the subquery keeps the name that it would have had."""
-    name, body = kind(target)
-    if name == "ResTarget" and "name" not in body and any(node is link for node in walk(body.get("val"))):
-        body["name"] = column_name(body.get("val"))
+    if "name" not in target and any(node is link for node in walk(target.get("val"))):
+        target["name"] = column_name(target.get("val"))
 
 
 def _is_count(value: Json) -> bool:

@@ -43,7 +43,7 @@ from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.margins import Result
 from rules.release.marks import Mark
 from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_taken, shape
-from rules.sql.lower import lowered, spelled_expressions
+from rules.sql.lower import Lowered, lowered, spelled_expressions
 from rules.sql.selects import query_of
 from rules.sql.statement import MOST_SHAPE
 from rules.sql.syntax import Expression
@@ -134,25 +134,26 @@ def _plan_tree(written: Index, request: Request, policy: Policy, catalog: Catalo
 def _plan_bound(written: Index, request: Request, tables: Tables, kernel: Kernel) -> Plan | NeedsInner:
     """Plan what can be bound, or say what must be known first. What depends on the row around it is rewritten."""
     tree, rewritten = written.tree, tuple[int, ...]()
+    query = query_of(tree)
+    assert query is not None
     while len(rewritten) < _MOST_CORRELATED:
         known = renumbered(request.released, rewritten)
-        query = query_of(tree)
-        assert query is not None
         context = tables.context if known == tables.context.released else replace(tables.context, released=known)
-        match _plan(tree, query, request, replace(tables, context=context), kernel, written.words):
+        syntax = lowered(query)
+        match _plan(tree, query, syntax, request, replace(tables, context=context), kernel, written.words):
             case Plan() as made:
                 return made
             case InnerQuery() as needed:
                 inner = replace(needed, rewritten=len(rewritten))
-                text = statement_of(query, inner)
+                text = statement_of(query, syntax.selects, inner)
                 public = find_public_query(inner, text, request, tables)
                 depends_on_time = bool(inner.sql) and _depends_on_time(query, written.words)
                 return NeedsInner(inner, text, request.explains, public, depends_on_time)
             case UnreadLiterals() as unread:
                 inner = InnerQuery(use="reading", type=unread.type.sql, literals=_to_read(query, unread))
-                return NeedsInner(inner, statement_of(query, inner))
+                return NeedsInner(inner, statement_of(query, syntax.selects, inner))
             case Correlated() as correlated:
-                tree = decorrelate(tree, correlated)
+                decorrelate(tree, syntax.selects[correlated.select], correlated.links)
                 rewritten = (*rewritten, correlated.select)
     raise TooComplex(f"more than {_MOST_CORRELATED} correlated subqueries are not supported")
 
@@ -170,9 +171,10 @@ def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
 
 
 @known_or_needed
-def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Kernel, words: AbstractSet[str]) -> Plan:
+def _plan(
+    tree: Node, query: Node, syntax: Lowered, request: Request, tables: Tables, kernel: Kernel, words: AbstractSet[str]
+) -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
-    syntax = lowered(query)
     sites = find_blocks(syntax.query, tables.context, has_subqueries=not words.isdisjoint(SUBQUERIES))
     if not sites and tables.are_read(tree):
         raise find_argument(tree, tables) or NotAllowed("the statement would return protected rows", hint=ROW_HINT)

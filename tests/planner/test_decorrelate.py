@@ -10,7 +10,7 @@ from rules.planner.inner_queries import decorrelate
 from rules.planner.plan import Request
 from rules.refusal import NotSupported
 from rules.sql.grammar import deparse, parse
-from rules.sql.lower import query_from
+from rules.sql.lower import lowered
 from rules.sql.tree import made_canonical
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
@@ -30,9 +30,10 @@ def rewritten(planner: Planner, sql: str) -> str:
     tree = made_canonical(piece.tree)
     world = context_of(Request(sql, ("pg_catalog", "public")), planner.policy, planner.catalog)
     for _ in range(5):
-        match known_or_needed(find_blocks)(query_from(tree), world):
+        syntax = lowered(tree)
+        match known_or_needed(find_blocks)(syntax.query, world):
             case Correlated() as found:
-                tree = decorrelate(tree, found)
+                decorrelate(tree, syntax.selects[found.select], found.links)
             case _:
                 break
     return deparse(tree)

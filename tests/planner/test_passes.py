@@ -15,7 +15,7 @@ from rules.planner.rewrite import PASSES, Pass
 from rules.planner.tables import Tables
 from rules.refusal import NotSupported
 from rules.sql.grammar import deparse, parse
-from rules.sql.lower import query_from
+from rules.sql.lower import lowered
 from rules.sql.tree import Index, Node, copied, made_canonical
 from tests.planner.planned import Planner
 
@@ -40,13 +40,14 @@ PREVIEWS = "previews: empty\nbudget:"
 
 def decorrelate_all(index: Index, tables: Tables) -> Node:
     """Rewrite every subquery that binding finds to depend on the row around it."""
-    tree = index.tree
+    tree = copied(index.tree)
     while True:
-        match known_or_needed(find_blocks)(query_from(tree), tables.context):
+        syntax = lowered(tree)
+        match known_or_needed(find_blocks)(syntax.query, tables.context):
             case Correlated() as found:
-                tree = decorrelate(tree, found)
+                decorrelate(tree, syntax.selects[found.select], found.links)
             case _:
-                return tree
+                return index.tree if tree == index.tree else tree
 
 
 BY_NAME: dict[str, Pass] = {pass_.__name__: pass_ for pass_ in PASSES} | {"decorrelate": decorrelate_all}
