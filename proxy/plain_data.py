@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from itertools import repeat
 from operator import call
 from types import NoneType, UnionType
@@ -39,6 +40,9 @@ from rules.frozen import getter
 Value = TypeVar("Value")
 
 MOST_DEPTH: Final = 200  # classes within classes
+_BARE: Final = frozenset((NoneType, bool, int, str))
+_MOST_SHARED: Final = 1_024  # values of one class
+_LONGEST_WORD: Final = 64
 _QUOTED: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[01])")  # half a character, or one that needs no escape
 
@@ -54,10 +58,10 @@ class Form:
 
 
 class Codec(Generic[Value]):
-    """Writes and reads the values of one type."""
+    """Writes and reads the values of one type. Of the classes that are `shared`, few values come again and again."""
 
-    def __init__(self, hint: Any, forms: Sequence[Form] = ()) -> None:
-        self._shape = _Compiler({form.kind: form for form in forms}).shape(hint)
+    def __init__(self, hint: Any, forms: Sequence[Form] = (), shared: Sequence[type] = ()) -> None:
+        self._shape = _Compiler({form.kind: form for form in forms}, shared).shape(hint)
 
     def encode(self, value: Value) -> bytes:
         """Raises Malformed where a value within is not of its declared type, or too deep."""
@@ -83,8 +87,8 @@ class Codec(Generic[Value]):
 class _Compiler:
     """Makes a shape of every type that is reached, each once: types may contain themselves."""
 
-    def __init__(self, forms: Mapping[type, Form]) -> None:
-        self._forms = forms
+    def __init__(self, forms: Mapping[type, Form], shared: Sequence[type]) -> None:
+        self._forms, self._shared = forms, shared
         self._known: dict[Any, Shape] = dict(SCALARS)
 
     def shape(self, hint: Any) -> Shape:
@@ -148,7 +152,8 @@ class _Compiler:
                 raise TooDeep(f"{MOST_DEPTH} classes within classes")
             return kind(*map(call, decoders, data, repeat(depth + 1)))
 
-        self._known[kind] = shape = Shape(frozenset((list,)), encode, decode)
+        shape = Shape(frozenset((list,)), encode, decode)
+        self._known[kind] = shape = _shared(shape) if kind in self._shared else shape
         hints = get_type_hints(kind)
         fields = [self.shape(hints[name]) for name in names]
         encoders += [field.encode for field in fields]
@@ -197,6 +202,31 @@ class _Compiler:
             return decoder(data, depth)
 
         return Shape(frozenset(kinds), encode, decode)
+
+
+def _shared(shape: Shape) -> Shape:
+    """A dataclass of which few values come again and again: each of them is written once, and made once.
+
+    Those that are told by a word and two scalars at most are, as most types.
+    """
+    written: dict[int, tuple[Any, Json]] = {}  # by identity, with the value, so that no other one gets it
+    made = lru_cache(_MOST_SHARED, typed=True)(lambda *scalars: shape.decode(list(scalars), 0))  # True is no 1
+
+    def encode(value: Any) -> Json:
+        known = written.get(id(value))
+        if known is None:
+            if len(written) >= _MOST_SHARED:
+                written.clear()
+            known = written[id(value)] = value, shape.encode(value)
+        return known[1]
+
+    def decode(data: Any, depth: int) -> Any:
+        is_short = type(data) is list and 1 <= len(data) <= 3 and type(data[0]) is str and len(data[0]) <= _LONGEST_WORD
+        if not is_short or depth >= MOST_DEPTH or not _BARE.issuperset(map(type, data)):
+            return shape.decode(data, depth)
+        return made(*data)
+
+    return Shape(shape.kinds, encode, decode)
 
 
 def _tagged(shapes: Sequence[tuple[type, Shape]]) -> Shape:

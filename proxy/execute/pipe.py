@@ -18,6 +18,7 @@ from rules.planner.plan import NeedsInner, Plan, Request
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.sql.statement import Reading, are_names
+from rules.values.types import Type
 
 LENGTH: Final = struct.Struct("!I")
 MOST_ANSWER_BYTES: Final = 32 * 1024 * 1024  # a plan of 100,000 groups has some
@@ -88,7 +89,9 @@ FORMS: Final = (
     Form(GroupProduct, GroupLists, attrgetter("lists"), GroupLists.combined),
 )
 
+SHARED: Final = (Type,)
+
 QUESTIONS: Final[Codec[Question]] = Codec(Question, FORMS)
 LOADED: Final[Codec[None]] = Codec(type(None))
 READ: Final[Codec[Reading | Refusal]] = Codec(Reading | Refusal, FORMS)
-PLANNED: Final[Codec[Plan | NeedsInner | Refusal]] = Codec(Plan | NeedsInner | Refusal, FORMS)
+PLANNED: Final[Codec[Plan | NeedsInner | Refusal]] = Codec(Plan | NeedsInner | Refusal, FORMS, SHARED)

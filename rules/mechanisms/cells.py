@@ -211,7 +211,7 @@ class View:
     """A block as sums of cells of a relation with less conditions: what each of these is on keys of the cells."""
 
     family: str  # stands for the relation, and how its rows are bounded
-    left_out: tuple[tuple[Test, ...], ...]
+    left_out: tuple[int, ...]  # conditions on columns, by their place among the tests of the cells
     tables: tuple[Table, ...] = ()  # of conditions that are left out besides
 
 
@@ -230,12 +230,23 @@ class Cells:
 
     family: str
     keys: tuple[CellKey, ...]
+    tests: tuple[tuple[Test, ...], ...]  # for each condition on a column the keys that tell it
     views: tuple[View, ...]
     adds_up: tuple[bool, ...]  # by measure: whether sums of cells are the same measure
     units: tuple[bool, ...]  # by measure: whether it counts units, which adds up where each is in one cell
     is_in_one: bool  # each unit is in one cell at most
     time_zone: str
     halves: tuple[Halves | None, ...]  # by measure: what tells it besides
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a view leaves out a condition that is none."""
+        places = range(len(self.tests))
+        if not all(place in places for view in self.views for place in view.left_out):
+            raise ValueError("no such condition")
+
+    def left_out(self, view: View) -> tuple[tuple[Test, ...], ...]:
+        """The conditions without which the cells of a view are, as tests of their keys."""
+        return tuple(self.tests[place] for place in view.left_out)
 
     def text(self, *, is_chosen: bool = False) -> str | None:
         """Write what releases of the block are kept under, besides the family and the block itself.

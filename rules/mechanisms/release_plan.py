@@ -223,11 +223,14 @@ class GroupLists:
         """All combinations, the last list running fastest; raises ValueError where they are too many."""
         if len(self.lists) > _MOST_LISTS:
             raise ValueError("a group has too many keys")
-        width = sum(1 + max(map(len, labels), default=0) for labels in self.lists)
+        widths = [set(map(len, labels)) for labels in self.lists]
+        width = sum(1 + max(each, default=0) for each in widths)
         if (groups := math.prod(map(len, self.lists))) > MOST_GROUPS or groups * width > _MOST_CELLS:
             raise ValueError("a list of groups is too long")
         rows: tuple[tuple[Text, ...], ...]
-        if {1}.issuperset(map(len, chain.from_iterable(self.lists))):
+        if len(self.lists) == 1:
+            (rows,) = self.lists
+        elif all(each <= {1} for each in widths):
             rows = tuple(product(*map(chain.from_iterable, self.lists)))
         else:
             rows = tuple([tuple(chain.from_iterable(labels)) for labels in product(*self.lists)])

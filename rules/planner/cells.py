@@ -105,14 +105,16 @@ class _Maker:
         tested = [test for test in tests if tests[test]][:_MOST_VIEWED]
         tables = {expression: table for expression in rest if (table := tabulation.condition(expression)) is not None}
         views = tuple(
-            View(family, tuple(tests[expression] for expression in some), tuple(more.values()))
+            View(family, some, tuple(more.values()))
             for more in ([tables, {}] if tables else [{}])
-            for some in _sets(tested)
-            for family in families([*some, *more])
+            for some in _sets(len(tested))
+            for family in families([*(tested[place] for place in some), *more])
         )
         counted = tuple(isinstance(part, Units) for part in parts)
         adding = tuple(isinstance(part, Count | Sum | Summed | Products) for part in parts)
-        return Cells(next(families(own)), keys, views, adding, counted, is_in_one, self.context.time_zone, ())
+        telling = tuple(tests[expression] for expression in tested)
+        family, zone = next(families(own)), self.context.time_zone
+        return Cells(family, keys, telling, views, adding, counted, is_in_one, zone, halves=())
 
     def _name(self, expression: Expression) -> str:
         return _short(self.names.expression(expression))
@@ -225,9 +227,9 @@ def _type_of(key: Expression) -> Type:
     return key.type if isinstance(key, Column) or key.type.name else key.type.plain()
 
 
-def _sets(tested: Sequence[Expression]) -> Iterator[tuple[Expression, ...]]:
-    for size in range(len(tested) + 1):
-        yield from combinations(tested, size)
+def _sets(number: int) -> Iterator[tuple[int, ...]]:
+    for size in range(number + 1):
+        yield from combinations(range(number), size)
 
 
 def _whole_span(span: Span, of: Type, key: _TimeKey, zone: str) -> Span | None:

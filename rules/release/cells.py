@@ -22,7 +22,7 @@ def places_of(
     cells: Cells, view: View, released: ReleasedCells, groups: Sequence[Group], known: Sequence[Group]
 ) -> Places | None:
     """The cells of each group, by their place in the release; None where it has none of them."""
-    tests = tests_of(view, released)
+    tests = tests_of(cells.left_out(view), released)
     reading = TableReading(released, cells.time_zone)
     chosen = [reading.condition(table) for table in view.tables]
     readers = [_reader(key, released, reading) for key in cells.keys]
@@ -64,11 +64,11 @@ def are_alike(places: Places, known: int, *, is_in_one: bool) -> bool:
     return overlaps and length >= _LENGTHS * known and known >= _LENGTHS * length
 
 
-def tests_of(view: View, released: ReleasedCells) -> dict[int, list[Test]] | None:
+def tests_of(left_out: Sequence[Sequence[Test]], released: ReleasedCells) -> dict[int, list[Test]] | None:
     """Return what is left out of the relation as tests of the release's keys; None where one cannot tell it."""
     names = [key.name for key in released.keys]
     testses = dict[int, list[Test]]()
-    for tests in view.left_out:
+    for tests in left_out:
         known = next((test for test in tests if test.key in names), None)
         if known is None:
             return None

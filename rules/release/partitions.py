@@ -56,7 +56,7 @@ def partition_within(
     """The cells of a release that are within what is asked for; None where that cannot be told, or there are none."""
     if view.tables:
         return None  # such a condition leaves no span of a key
-    tests = tests_of(view, released)
+    tests = tests_of(cells.left_out(view), released)
     rows = _spans(cells)
     listed = {key.name: place for place, key in enumerate(partition.keys) if not _spans_all(key, rows)}
     names = [key.name for key in released.keys]
@@ -76,7 +76,7 @@ def partition_within(
 def _spans(cells: Cells) -> dict[str, Span]:
     """By key what the question's conditions leave of it."""
     spans: dict[str, Span] = {}
-    for tests in cells.views[-1].left_out:
+    for tests in cells.left_out(cells.views[-1]):
         for test in tests:
             if test.field is None:
                 spans[test.key] = spans.get(test.key, WHOLE).met(test.span)

@@ -16,11 +16,14 @@ from proxy.plain_shapes import Malformed
 from proxy.twin.embedded import Cluster
 from rules.bind.inner_answers import InnerQuery
 from rules.frozen import replace
+from rules.mechanisms.cells import Cells, Span, View
+from rules.mechanisms.cells import Test as CellTest
 from rules.mechanisms.release_plan import GroupLists, GroupProduct
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.refusal import BudgetSpent, Mismatch
 from rules.sql.read import read
 from rules.sql.statement import Kind, Reading, RelationName, Statement
+from rules.values.types import TEXT as TEXT_TYPE
 from tests.conftest import RealDatabase
 from tests.execute.crossing import Rules, answer, answers, check_crosses, check_read_or_malformed, request
 from tests.planner import tpch
@@ -104,6 +107,18 @@ def test_lists_of_groups_cross_as_lists_and_are_no_bombs() -> None:
     for text in (f"[{long[:-1]}],[{long[:-1]}]", f"[{wide[:-1]}],[{wide[:-1]}]", many[:-1]):
         with pytest.raises(Malformed):
             lists.decode(f"[[{text}]]".encode())
+
+
+@pytest.mark.parametrize("place", [-1, 1])
+def test_cells_leave_out_no_condition_that_is_none(place: int) -> None:
+    codec = Codec[Cells](Cells)
+    tests = ((CellTest("city", TEXT_TYPE, Span(("Berlin",))),),)
+    made = Cells("f", (), tests, (View("f", ()), View("g", (0,))), (True,), (False,), False, "UTC", (None,))
+    written = codec.encode(made)
+
+    assert codec.decode(written) == made
+    with pytest.raises(Malformed):
+        codec.decode(written.replace(b'["g",[0]]', b'["g",[%d]]' % place))
 
 
 def test_one_kind_of_answer_is_not_taken_for_another() -> None:

@@ -308,3 +308,32 @@ def test_a_form_stands_for_a_class_and_what_is_below_it() -> None:
     assert str(codec.decode(codec.encode(KeyError("a")))) == "'a'"
     with pytest.raises(Malformed):
         codec.decode(b'["Exception",[""]]')
+
+
+@dataclass(frozen=True)
+class Named:
+    word: str
+    size: int | None = None
+    others: tuple[str, ...] = ()
+
+
+NAMED: Codec[tuple[Named, ...]] = Codec(tuple[Named, ...], shared=(Named,))
+
+
+@given(st.lists(st.builds(Named, st.text(max_size=3), st.none() | st.integers(0, 2), st.just(()) | st.just(("a",)))))
+def test_values_that_are_shared_are_what_they_were(values: list[Named]) -> None:
+    assert NAMED.decode(NAMED.encode(tuple(values))) == tuple(values)
+
+
+def test_values_that_are_shared_are_made_once_and_are_of_their_types_every_time() -> None:
+    one, other = NAMED.decode(b'[["a",1],["a",1]]')
+
+    assert one is other
+    assert NAMED.decode(b'[["a",1]]')[0] is one
+    for data in (b'[["a",true]]', b'[["a",1,null]]', b'[["a","1"]]', b'[["a",1,[],1]]', b"[[]]", b"[[1]]", b'["a"]'):
+        with pytest.raises(Malformed):
+            NAMED.decode(data)
+    with pytest.raises(Malformed):
+        NAMED.encode((Named("a", True),))
+    long = f'[["{"a" * 10_000}"]]'.encode()
+    assert NAMED.decode(long)[0] is not NAMED.decode(long)[0]
