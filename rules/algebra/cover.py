@@ -11,7 +11,7 @@ from dataclasses import field
 
 from rules.algebra.nodes import Filter, Gathered, Join, Node, PerUnit, Project, Scan, SemiJoin, Windowed
 from rules.frozen import frozen, replace
-from rules.values.expression import Apply, Column, Constant, Expression, columns_in, conjuncts, ids_in
+from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.values.types import have_one_equality
 
 _DAYS_OR_MORE = (
@@ -119,7 +119,7 @@ def types_of(scan: Scan) -> dict[int, Column]:
 
 def is_over(expression: Expression, numbers: frozenset[int] | set[int]) -> bool:
     """Return whether an expression reads these columns alone, and one at least."""
-    ids = {column.id for column in columns_in(expression)}
+    ids = ids_in(expression) if numbers else frozenset[int]()
     return bool(ids) and ids <= numbers
 
 

@@ -149,20 +149,20 @@ class Draft:
         most = min(self.bounding.rows, self.bounding.groups, self.groups)
         return replace(self, top=count if is_better(count, self.groups, most, self.context.policy.noise) else None)
 
-    def with_shares(self, epsilon: Decimal, delta: Decimal) -> Block:
-        """The block, on so much of ε and δ."""
-        plain = self._on(epsilon, delta)
+    def with_shares(self, epsilon: Decimal, weights: Sequence[Fraction], delta: Decimal) -> Block:
+        """The block, on so much of ε, which its own weights share out, and of δ."""
+        plain = self._on(epsilon, weights, delta)
         if self.top is None or self.groups is None:
             return plain
         chosen, rest = epsilons_of(epsilon)
         top = Top(
             *(self.names.part(self.parts[0]), 1, chosen, self.top, self.groups), is_pure=self.context.policy.is_pure
         )
-        made = replace(self._on(rest, delta), cells=None, top=top, plain=plain)
+        made = replace(self._on(rest, weights, delta), cells=None, top=top, plain=plain)
         return enforced(made, self.kernel, self.context.policy.group_size)
 
-    def _on(self, epsilon: Decimal, delta: Decimal) -> Block:
-        epsilons = share(epsilon, self.weights) if self.parts else ()
+    def _on(self, epsilon: Decimal, weights: Sequence[Fraction], delta: Decimal) -> Block:
+        epsilons = share(epsilon, weights) if self.parts else ()
         vectors, ladders = len(self.bounding.vectors), self.bounding.ladders
         own, others = epsilons[:vectors], epsilons[vectors : vectors + ladders]
         size = self.context.policy.group_size

@@ -178,6 +178,8 @@ def replace_leaves(
             return on_aggregate(node)
         if (number := leaves.find_key(node)) is not None:
             return on_key(number)
+        if "ColumnRef" in node or "A_Const" in node:
+            return node
         if "SelectStmt" in node:
             return _in_subquery(node, leaves, on_key)
     return {

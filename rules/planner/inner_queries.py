@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rules.bind.correlated_subquery import CORRELATED_HINT
 from rules.bind.inner_answers import InnerQuery, Links, PublicColumn
+from rules.functions.function import UnreadLiterals
 from rules.kernel.expressions import quoted_text
 from rules.planner.public_rows import rows_sql
 from rules.refusal import NotSupported
@@ -16,8 +17,10 @@ from rules.sql.grammar import deparse, parse
 from rules.sql.lower import expressions_from
 from rules.sql.selects import column_name, target_value
 from rules.sql.tree import Json, Node, bodies, copied, items, kind, walk
+from rules.values.value import find_value
 
 _NAME = "_ng_by"
+_LONGEST_MOMENT = 100  # characters
 
 
 def statement_of(query: Node, selects: Sequence[Node], inner: InnerQuery) -> str:
@@ -60,6 +63,14 @@ def _reading_of(inner: InnerQuery) -> str:
         f"SELECT t AS literal, {value} AS value"
         f" FROM pg_catalog.unnest(ARRAY[{texts}]::pg_catalog.text[]) WITH ORDINALITY AS u(t, n) ORDER BY n"
     )
+
+
+def literals_to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
+    """The literals that are wanted, and all others of the statement that may be wanted next."""
+    constants = (body.get("sval") for body in bodies(query, "A_Const"))
+    texts = (str(constant.get("sval", "")) for constant in constants if isinstance(constant, dict))
+    others = (text for text in texts if find_value(text, missing.type) is None and len(text) <= _LONGEST_MOMENT)
+    return tuple(dict.fromkeys((*missing.texts, *others)))
 
 
 def _statement_over(target: Node, inner: InnerQuery) -> Node:

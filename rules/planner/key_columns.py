@@ -10,7 +10,7 @@ from rules.bind.scope import Scope
 from rules.frozen import frozen
 from rules.planner.find_blocks import ABOVE, BlockSite, Leaves
 from rules.sql.grammar import deparse_expression, parse
-from rules.sql.tree import Json, Node, items, kind, strings, walk
+from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 from rules.values.types import Type, find_type
 
 
@@ -118,8 +118,8 @@ def _branches(name: str, body: Node) -> Iterator[Json]:
 
 def named_below(body: Node, leaves: Leaves) -> dict[str, int]:
     """The keys that a subquery may mean by a name without a table: PostgreSQL looks for it in the subquery first."""
-    subqueries = [part for clause in ABOVE for part in walk(body.get(clause)) if kind(part)[0] == "SelectStmt"]
-    references = [kind(part)[1] for each in subqueries for part in walk(each) if kind(part)[0] == "ColumnRef"]
+    subqueries: list[Json] = [*holders([body.get(clause) for clause in ABOVE], "SelectStmt")]
+    references = bodies(subqueries, "ColumnRef")
     bare = {fields[0] for each in references if len(fields := strings(each.get("fields"))) == 1}
     named = {
         strings(kind(key)[1].get("fields"))[-1]: number

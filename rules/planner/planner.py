@@ -30,7 +30,7 @@ from rules.planner.enclosing_queries import find_shown, shown_selects
 from rules.planner.error_bars import BARS, barred_aggregates
 from rules.planner.explain import explained
 from rules.planner.find_blocks import SUBQUERIES, BlockSite, Leaves, context_of, find_blocks, leaves_of
-from rules.planner.inner_queries import decorrelate, statement_of
+from rules.planner.inner_queries import decorrelate, literals_to_read, statement_of
 from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, find_argument, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
 from rules.planner.plan import CLOCK_WORDS, NeedsInner, Plan, Request, reads_clock, telling_zones
@@ -48,11 +48,9 @@ from rules.sql.selects import query_of
 from rules.sql.statement import MOST_SHAPE
 from rules.sql.syntax import Expression
 from rules.sql.system_views import REQUEST
-from rules.sql.tree import Index, Node, bodies, kind, make_canonical
-from rules.values import value
+from rules.sql.tree import Index, Node, kind, make_canonical
 
 _MOST_CORRELATED = 20
-_LONGEST_MOMENT = 100  # characters
 
 
 @telling_zones
@@ -150,7 +148,7 @@ def _plan_bound(written: Index, request: Request, tables: Tables, kernel: Kernel
                 depends_on_time = bool(inner.sql) and _depends_on_time(query, written.words)
                 return NeedsInner(inner, text, request.explains, public, depends_on_time)
             case UnreadLiterals() as unread:
-                inner = InnerQuery(use="reading", type=unread.type.sql, literals=_to_read(query, unread))
+                inner = InnerQuery(use="reading", type=unread.type.sql, literals=literals_to_read(query, unread))
                 return NeedsInner(inner, statement_of(query, syntax.selects, inner))
             case Correlated() as correlated:
                 decorrelate(tree, syntax.selects[correlated.select], correlated.links)
@@ -160,14 +158,6 @@ def _plan_bound(written: Index, request: Request, tables: Tables, kernel: Kernel
 
 def _depends_on_time(query: Node, words: AbstractSet[str]) -> bool:
     return not words.isdisjoint(CLOCK_WORDS) and reads_clock(query)
-
-
-def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
-    """The literals that are wanted, and all others of the statement that may be wanted next."""
-    constants = (body.get("sval") for body in bodies(query, "A_Const"))
-    texts = (str(constant.get("sval", "")) for constant in constants if isinstance(constant, dict))
-    others = (text for text in texts if value.find_value(text, missing.type) is None and len(text) <= _LONGEST_MOMENT)
-    return tuple(dict.fromkeys((*missing.texts, *others)))
 
 
 @known_or_needed
@@ -255,9 +245,11 @@ def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, ke
             cut.blocks = tuple(len(whole) + number for number in range(len(planned)))
             cut.outputs = tuple(map(block_aggregates.aggregates.index, cut.aggregates))
         whole += planned
-    weights = [(sum(draft.weights) or Fraction(1)) * draft.spread for draft in whole]
-    shares = share(request.epsilon, weights) if whole else ()
-    blocks = [draft.with_shares(part, request.delta / len(whole)) for draft, part in zip(whole, shares, strict=True)]
+    weights = [draft.weights for draft in whole]
+    wholes = [(sum(each) or Fraction(1)) * draft.spread for each, draft in zip(weights, whole, strict=True)]
+    shares = share(request.epsilon, wholes) if whole else ()
+    delta, shared = request.delta / max(1, len(whole)), zip(whole, shares, weights, strict=True)
+    blocks = [draft.with_shares(part, own, delta) for draft, part, own in shared]
     for block in blocks:
         check_encoding(block, tables.context.catalog.encoding, kernel)
     return blocks
