@@ -21,10 +21,9 @@ from rules.policy.model import Policy
 from rules.sql.lower import expression_from
 from rules.sql.normalize import spelled_expression
 from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, JSON_AGGREGATES, TYPICAL
-from rules.sql.normalize.to_text import spell
 from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.syntax import Expression, Query
-from rules.sql.tree import PLACES, TREES, Json, Node, holders, items, kind, strings, walk
+from rules.sql.tree import PLACES, TREES, Json, Node, holders, items, kind, strings, text_of, walk
 
 
 @frozen
@@ -66,13 +65,17 @@ class Leaves:
 
     keys: list[Json]
     aggregates: list[Json] = field(default_factory=list)
-    spellings: list[tuple[str, Json]] = field(default_factory=list)  # of the aggregates, as text and as a tree
-    _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by these texts
+    _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their one spelling
     _found: dict[int, tuple[Json, int | None]] = field(default_factory=dict)  # by the nodes that were looked for
     _key_kinds: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._key_kinds = frozenset(kind(key)[0] for key in self.keys)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Of the aggregates."""
+        return tuple(self._numbers)
 
     def find_key(self, node: Json) -> int | None:
         if kind(node)[0] not in self._key_kinds:
@@ -82,19 +85,16 @@ class Leaves:
     def find_aggregate(self, node: Json) -> int | None:
         known, number = self._found.get(id(node), (None, None))
         if known is not node:
-            number = self._numbers.get(spell(spelled_expression(node)))
+            number = self._numbers.get(text_of(spelled_expression(node)))
             self._found[id(node)] = node, number  # which keeps the node, and with it its identity
         return number
 
     def note_aggregate(self, node: Json) -> None:
         """Take one more, unless it is known."""
-        tree = spelled_expression(node)
-        text = spell(tree)
-        number = self._numbers.setdefault(text, len(self.aggregates))
+        number = self._numbers.setdefault(text_of(spelled_expression(node)), len(self.aggregates))
         self._found[id(node)] = node, number
         if number == len(self.aggregates):
             self.aggregates.append(node)
-            self.spellings.append((text, tree))
 
 
 def find_blocks(query: Query, context: PlannerContext, *, has_subqueries: bool = True) -> tuple[BlockSite, ...]:

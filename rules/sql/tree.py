@@ -3,6 +3,7 @@
 The JSON leaves out what is empty, zero or false.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -140,6 +141,14 @@ def same(left: Json, right: Json) -> bool:
 def _without_places(node: Node) -> Node:
     """A node without what says where it stands, and without fields that are null."""
     return {key: child for key, child in node.items() if key not in PLACES and child is not None}
+
+
+def text_of(node: Json) -> str:
+    """A tree as text: those of equal trees are equal if the fields are in one order, and those of others are not."""
+    return _AS_TEXT.encode(node)
+
+
+_AS_TEXT = json.JSONEncoder(check_circular=False, separators=(",", ":"))
 
 
 @overload

@@ -21,7 +21,7 @@ from rules.sql.lower.template import Constants, Template, named
 from rules.sql.normalize import Spelled, spelled
 from rules.sql.normalize.to_text import spell_query
 from rules.sql.syntax import Expression, Query, Select
-from rules.sql.tree import Json, Node, copied, items, kind, same
+from rules.sql.tree import Json, Node, items, kind, same, text_of
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -66,25 +66,23 @@ def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
     return tuple(item.expression for item in select.items)
 
 
-def spelled_expressions(nodes: Sequence[Json], spellings: Sequence[tuple[str, Json]]) -> tuple[Expression, ...]:
-    """The same of expressions whose one spelling is known, as text and as a tree. Tools ask for the same aggregates in
-    one statement after the other."""
-    kept = [_EXPRESSIONS.get(text) for text, _ in spellings]
-    known = [each[1] for each, (_, tree) in zip(kept, spellings, strict=True) if each is not None and each[0] == tree]
+def spelled_expressions(nodes: Sequence[Json], spellings: Sequence[str]) -> tuple[Expression, ...]:
+    """The same of expressions whose one spelling is known. Tools ask for the same aggregates in one statement after the
+    other."""
+    known = [expression for spelling in spellings if (expression := _EXPRESSIONS.get(spelling)) is not None]
     if len(known) == len(nodes):
         return tuple(known)
     made = expressions_from(nodes)
-    for (text, tree), expression in zip(spellings, made, strict=True):
-        if len(text) <= _LONGEST_EXPRESSION and "SELECT" not in text:  # which has a number in its statement
-            _keep(_EXPRESSIONS, text, (tree, expression), _MOST_KEPT)
+    for spelling, expression in zip(spellings, made, strict=True):
+        if len(spelling) <= _LONGEST_EXPRESSION and "SelectStmt" not in spelling:  # which has a number of its own
+            _keep(_EXPRESSIONS, spelling, expression, _MOST_KEPT)
     return made
 
 
 @frozen
 class _Structure:
-    """What was read of a text without names and constants, and templates of the statements that have it."""
+    """What was read of a query without names and constants, and templates of the statements that have it."""
 
-    tree: Node
     query: Query
     templates: dict[Sequence[str], Template | None]  # by the names; None where these came once
 
@@ -101,16 +99,16 @@ class _Structure:
 
 def _syntax(spelling: Spelled) -> Query:
     """The syntax of a query in its one spelling; it is kept without its names and constants."""
-    text = spell_query(spelling.tree)
-    known = _KEPT.get(text)
-    if known is None or known.tree != spelling.tree:
-        query = Queries().query(parsed(text))
+    key = text_of(spelling.tree)
+    known = _KEPT.get(key)
+    if known is None:
+        query = Queries().query(parsed(spell_query(spelling.tree)))
         check_agreement(spelling.tree, query)
-        known = _Structure(copied(spelling.tree), query, {})
-        if len(text) <= _LONGEST:  # trees of longer ones may also be deeper than Python compares
+        known = _Structure(query, {})
+        if len(key) <= _LONGEST:
             if sum(map(len, _KEPT)) > _ROOM:
                 _KEPT.clear()
-            _keep(_KEPT, text, known, _MOST_KEPT)
+            _keep(_KEPT, key, known, _MOST_KEPT)
     return known.filled(spelling.names, spelling.constants)
 
 
@@ -120,13 +118,13 @@ def _keep(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:
     kept[key] = value
 
 
-_LONGEST: Final = 20_000  # characters
-_ROOM: Final = 400_000  # characters of all texts: each has some fifty times as many bytes around it
+_LONGEST: Final = 200_000  # characters
+_ROOM: Final = 4_000_000  # characters of all keys: each has some five times as many bytes around it
 _MOST_KEPT: Final = 256
 _MOST_NAMED: Final = 8  # templates of one structure
 _KEPT: dict[str, _Structure] = {}
-_LONGEST_EXPRESSION: Final = 1_000  # characters
-_EXPRESSIONS: dict[str, tuple[Json, Expression]] = {}
+_LONGEST_EXPRESSION: Final = 10_000  # characters
+_EXPRESSIONS: dict[str, Expression] = {}
 
 
 def expression_from(node: Json) -> Expression:
