@@ -18,14 +18,16 @@ DEEPEST_NESTING = 64
 
 TOKEN = re.compile(
     r"""
-    (?P<space>   [\s]+ | --[^\n\r]* )
-  | (?P<comment> /\* )
+    (?: \s++ | --[^\n\r]*+ )*+
+  (?:
+    (?P<comment> /\* )
   | (?P<string>  [eE]'(?:[^'\\]|\\.|'')*(?:'|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) )
   | (?P<dollar>  \$(?:[A-Za-z_\x80-\U0010ffff]\w*)?\$ )
+  | (?P<open>    [(\[] | (?i:case)(?![\w$]) )
+  | (?P<close>   [)\]] | (?i:end)(?![\w$]) )
   | (?P<word>    [\w$]+ )
-  | (?P<open>    [(\[] )
-  | (?P<close>   [)\]] )
   | (?P<other>   . )
+  | \Z )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -52,16 +54,19 @@ def _count_checked(text: str) -> int:
     nesting = count = 0
     for token in _tokens(text):
         count += 1
-        nesting += _step(token)
-        if nesting > DEEPEST_NESTING:
-            raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} levels deep")
+        if token.lastgroup == "open":
+            nesting += 1
+            if nesting > DEEPEST_NESTING:
+                raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} levels deep")
+        elif token.lastgroup == "close":
+            nesting -= 1
     return count
 
 
 def tokens(text: str) -> Iterator[tuple[str, int]]:
     """The words and signs of a text, and where each begins."""
     for token in _tokens(text):
-        yield token.group(), token.start()
+        yield token.group(token.lastgroup or 0), token.start(token.lastgroup or 0)
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
@@ -69,30 +74,14 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
     while at < len(text):
         for found in TOKEN.finditer(text, at):  # without gaps: the last alternative takes any character
             at = found.end()
-            match found.lastgroup:
-                case "space":
-                    continue
-                case "comment":
-                    at = _end_of_comment(text, at)
-                    break
-                case "dollar":
-                    yield found
-                    at = _end_of_quote(text, at, found.group())
-                    break
-            yield found
-
-
-def _step(match: re.Match[str]) -> int:
-    """Return what a token does to the depth: brackets, and CASE … END."""
-    match match.lastgroup:
-        case "open":
-            return 1
-        case "close":
-            return -1
-        case "word" if match.end() - match.start() <= len("case"):
-            word = match.group().lower()
-            return 1 if word == "case" else -1 if word == "end" else 0
-    return 0
+            if found.lastgroup == "comment":
+                at = _end_of_comment(text, at)
+                break
+            if found.lastgroup is not None:  # or else there is nothing more
+                yield found
+            if found.lastgroup == "dollar":
+                at = _end_of_quote(text, at, found.group("dollar"))
+                break
 
 
 def _end_of_comment(text: str, at: int) -> int:
