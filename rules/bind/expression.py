@@ -48,9 +48,14 @@ class Binding:
             bound = self._bound[expression] = typed(self.operand(expression), self.setting)
         return bound
 
+    def conditions(self, expressions: Sequence[s.Expression]) -> list[Expression]:
+        """Conditions only choose rows, so that columns need no bounds in them."""
+        binding = self.reading_whole(lambda _: True)
+        return [comparison.boolean(binding.operand(expression), self.setting) for expression in expressions]
+
     def condition(self, expression: s.Expression) -> Expression:
-        """A condition only chooses rows, so that columns need no bounds in it."""
-        return comparison.boolean(self.reading_whole(lambda _: True).operand(expression), self.setting)
+        (bound,) = self.conditions((expression,))
+        return bound
 
     def reading_whole(self, chosen: Callable[[Column], bool]) -> "Binding":
         """Read these columns as they are, not clamped to what is declared of them where they are computed with."""

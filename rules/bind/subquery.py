@@ -87,8 +87,7 @@ def _with_subquery(state: BindState, source: BoundSource, written: Written, ctes
 
 
 def bind_conditions(state: BindState, plain: tuple[s.Expression, ...], leaf: Leaf) -> tuple[Expression, ...]:
-    binding = state.reading(leaf)
-    return tuple(part for expression in plain for part in conjuncts(binding.condition(expression)))
+    return tuple(part for condition in state.reading(leaf).conditions(plain) for part in conjuncts(condition))
 
 
 # EXISTS and IN

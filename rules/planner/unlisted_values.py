@@ -5,6 +5,7 @@ statement and the list, never a row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from itertools import islice
 from typing import Final
@@ -28,11 +29,9 @@ def unlisted_values(node: Node, recipes: Sequence[Recipe], request: Request) -> 
 
     Nothing is said of constants that the analyst has not sent, as those in the text of a view.
     """
-    listed = dict(_lists(node))
-    if not listed:
-        return ()
     tests = (*_conditions(node), *_filters(recipes))
-    compared = ((column, text) for test in tests for column, text in _compared(test))
+    compared = [(column, text) for test in tests for column, text in _compared(test)]
+    listed = dict(_lists(node, {column.id for column, _ in compared}))
     unlisted = ((column, text) for column, text in compared if column.id in listed and text not in listed[column.id])
     written = [request.text, *(parameter for parameter in request.parameters if parameter is not None)]
     found = dict.fromkeys(
@@ -43,9 +42,9 @@ def unlisted_values(node: Node, recipes: Sequence[Recipe], request: Request) -> 
     return tuple(found)[:_MOST_NOTICES]
 
 
-def _lists(node: Node) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _lists(node: Node, numbers: AbstractSet[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """By column the texts that it may have, as its table declares them: a condition may have narrowed it since."""
-    for column in (column for scan in scans_in(node) for column in scan.facts.columns):
+    for column in (each for scan in scans_in(node) for each in scan.facts.columns if each.id in numbers):
         for domain in (column.declared, column.domain):
             if isinstance(domain, Listed) and 0 < len(domain.items) <= _MOST_LISTED and column.type.kind == "text":
                 yield column.id, tuple(item for item in domain.items if isinstance(item, str))

@@ -3,8 +3,8 @@
 An expression fails on no row, whatever values its columns have: its own text sees to that. It is the work of the
 registry in `functions`, which makes all of them: each operation brings a template whose text is ours, never the
 analyst's. `domain` tells what values there can be, conditions and CHECKs included, and is advice; a guard is left out
-only by what is `sure`. Hashes leave out types, domains and values, which take long to hash: little differs in them
-alone.
+only by what is `sure`. Hashes are of numbers, texts and templates alone, for a plan asks for hundreds: little differs
+in the rest alone.
 """
 
 from collections import deque
@@ -28,12 +28,12 @@ class Column:
     type: Type = field(hash=False)
     domain: Domain = field(default=ANYTHING, hash=False)  # holds of the values as they are
     declared: Domain = field(default=ANYTHING, hash=False)  # by the rules: enforced where it is needed, never believed
-    nullable: bool = True
-    name: str = ""  # for messages
-    filled: bool = False  # what the rules say: never NULL. Enforced where it makes groups, never believed
-    other: bool = False  # what the rules say: values that are not as declared make a group too
-    collated: bool = False  # in the table by a collation of its own, and read by that of the database
-    total: bool = False  # of a unit's rows: what is declared says only how much of it is summed
+    nullable: bool = field(default=True, hash=False)
+    name: str = field(default="", hash=False)  # for messages
+    filled: bool = field(default=False, hash=False)  # by the rules never NULL: enforced where it makes groups
+    other: bool = field(default=False, hash=False)  # by the rules what is not as declared makes a group too
+    collated: bool = field(default=False, hash=False)  # by a collation of the table's, and read by the database's
+    total: bool = field(default=False, hash=False)  # of a unit's rows: what is declared is how much of it is summed
 
     @property
     def sure(self) -> Sure:
@@ -73,16 +73,16 @@ class Constant:
 class Apply:
     """An operation of the registry: `sql` is a template of our own with {0}, {1}, … for its arguments."""
 
-    name: str
+    name: str = field(hash=False)
     sql: str
     arguments: tuple["Expression", ...]
     type: Type = field(hash=False)
     domain: Domain = field(default=ANYTHING, hash=False)
-    nullable: bool = True
+    nullable: bool = field(default=True, hash=False)
     held: Sure = field(default=UNSURE, hash=False)  # what the text itself holds it within
-    strict: bool = True  # NULL where one of its arguments is
-    passes: bool = False  # its first argument as it is, or NULL
-    is_short: bool = False  # a text no longer than its first argument, which is short
+    strict: bool = field(default=True, hash=False)  # NULL where one of its arguments is
+    passes: bool = field(default=False, hash=False)  # its first argument as it is, or NULL
+    is_short: bool = field(default=False, hash=False)  # a text no longer than its first argument, which is short
 
     @property
     def sure(self) -> Sure:
