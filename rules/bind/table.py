@@ -4,6 +4,7 @@ PostgreSQL computes stored generated columns from their row, so their bounds fol
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -196,24 +197,23 @@ def with_public_bounds(node: Scan, context: PlannerContext) -> Scan:
 
 def demand_bounds(node: Node, summed: Callable[[], Iterable[Expression]], context: PlannerContext) -> None:
     """Ask for the ends of the public columns that are read by what is summed, if they were not asked for yet."""
+    if all(scan.facts.unit is not None for scan in scans_in(node)):
+        return  # no table is public
     known = {column for released in context.released for column in released.inner.columns}
-    unknown = {number: column for number, column in _public_columns(node) if column not in known}
-    if not unknown:
-        return
     computed = cover_of(node).computed
     read = {column.id for expression in summed() for column in _read(expression, computed)}
-    if wanted := tuple(dict.fromkeys(column for number, column in unknown.items() if number in read)):
+    if wanted := tuple(dict.fromkeys(column for column in _public_columns(node, read) if column not in known)):
         tables = context.read_there(column.table for column in wanted)
         raise Needed(InnerQuery(use="bounds", columns=wanted, tables=tables))
 
 
-def _public_columns(node: Node) -> Iterator[tuple[int, PublicColumn]]:
-    """Yield the numbers and moments of public tables."""
+def _public_columns(node: Node, numbers: AbstractSet[int]) -> Iterator[PublicColumn]:
+    """Yield those of these columns that are numbers and moments of public tables."""
     for scan in scans_in(node):
         names = dict(scan.names) if scan.facts.unit is None else {}
-        for column in scan.facts.columns:
-            if column.id in names and (column.type.is_number or column.type.is_time):
-                yield column.id, _public(scan, column, names)
+        for column in scan.facts.columns if names else ():
+            if column.id in numbers and column.id in names and (column.type.is_number or column.type.is_time):
+                yield _public(scan, column, names)
 
 
 def _public(scan: Scan, column: Column, names: Mapping[int, str]) -> PublicColumn:
