@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog import TableName
-from rules.values.expression import Constant, Expression
+from rules.values.expression import TRUE, Constant, Expression
 from rules.values.types import Type
 
 JoinKind = Literal["inner", "left", "right", "full"]
@@ -56,8 +56,8 @@ class Join:
     kind: JoinKind
     left: "Script"
     right: "Script"
-    equal: tuple[tuple[int, int], ...]
-    condition: Expression
+    equal: tuple[tuple[int, int], ...] = ()
+    condition: Expression = TRUE
     unit: int | None = None
 
 
