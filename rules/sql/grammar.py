@@ -159,17 +159,14 @@ def shape(query: str) -> str:
 
 def _blanked(normalized: str) -> str:
     """A normalized text in one line, with a ? for each parameter. libpg_query leaves some constants as they are."""
-    blanked = _OUTSIDE_NAMES.sub(_blank, normalized)
-    return "" if "'" in _QUOTED_NAME.sub("", blanked) else blanked.strip()
+    parts = _QUOTED_NAME.split(normalized)  # every other one is a name in quotes, and stays as it is
+    parts[::2] = [_SPACE.sub(" ", _PARAMETER.sub("?", part)) for part in parts[::2]]
+    return "" if any("'" in part for part in parts[::2]) else "".join(parts).strip()
 
 
-def _blank(found: re.Match[str]) -> str:
-    """A name in quotes as it is."""
-    return found["name"] or ("?" if found["parameter"] else " ")
-
-
-_QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
-_OUTSIDE_NAMES = re.compile(rf"(?P<name>{_QUOTED_NAME.pattern})|(?P<parameter>\$[0-9]+)|\s+")
+_QUOTED_NAME = re.compile(r'("(?:[^"]|"")*")')
+_PARAMETER = re.compile(r"\$[0-9]+")
+_SPACE = re.compile(r"\s+")
 
 
 def fingerprint(text: str) -> str:

@@ -5,6 +5,7 @@ The JSON leaves out what is empty, zero or false.
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -40,7 +41,7 @@ class Index:
 
     def __init__(self, tree: Node) -> None:
         self.tree = tree
-        self._holders: dict[str, list[Node]] = {}
+        self._holders: dict[str, list[Node]] = defaultdict(list)
         self._texts: set[str] = set()
         self._add((tree,))
 
@@ -49,10 +50,7 @@ class Index:
         for node in nodes:
             if type(node) is dict:
                 for key in node:
-                    if key in holders_of:
-                        holders_of[key].append(node)
-                    else:
-                        holders_of[key] = [node]
+                    holders_of[key].append(node)
                 self._add(node.values())
             elif type(node) is list:
                 self._add(node)
