@@ -80,8 +80,10 @@ class Source:
     @property
     def once(self) -> str:
         """The rows as an item of FROM. Where columns are shared each is computed once, in a sub-select of its own:
-        without OFFSET 0, which does nothing else, PostgreSQL would compute them wherever they are read."""
-        return "(SELECT * FROM r OFFSET 0) AS r" if self.is_shared else "r"
+        without OFFSET, which does nothing else, PostgreSQL would compute them wherever they are read. It is written as
+        a text, for PostgreSQL lets no parallel plan read behind an offset of which it does not know that it is none,
+        and it casts a number first."""
+        return "(SELECT * FROM r OFFSET '0') AS r" if self.is_shared else "r"
 
     @property
     def shown(self) -> tuple[str, ...]:
