@@ -16,7 +16,7 @@ from rules.values.types import NUMERIC
 from tests.kernel.facts import COLUMNS, POOLS, bounded, clamped, column, computed, rows_of_facts
 from tests.kernel.oracle import q_of
 from tests.kernel.statements import SUMMANDS
-from tests.properties.planning import thorough
+from tests.properties.planning import PARALLEL, thorough
 
 DECIMAL_STEPS = [Fraction(10) ** exponent for exponent in (-12, -2, 0, 3, 9)]
 BINARY_STEPS = [Fraction(2) ** exponent for exponent in (-40, -10, 0, 3, 60, 900)]
@@ -108,3 +108,19 @@ def test_products_are_computed_of_integers_in_coarser_steps_too() -> None:
         product = computed("({0} * {1})", share, clamped("p", low, "0.10"))
         asked = Summand(product, Lattice(Fraction(1, 10**step), -100, 100))
         assert bool(factors_of(asked, lambda _: True)) == known, (step, low)
+
+
+def test_workers_of_a_parallel_plan_compute_what_products_share_once(connection: psycopg.Connection) -> None:
+    price, share = clamped("p", "0.00", "50.00"), clamped("p", "0.00", "0.10")
+    products = [
+        computed("({0} * {1})", price, share),
+        computed("({0} * {1})", price, computed("({0} - {1})", Constant(NUMERIC, "1"), share)),
+    ]
+    measures = tuple(Sum(Summand(product, Lattice(Fraction(1, 10**4), 0, 500_000))) for product in products)
+    sql = bounded(rows_of_facts(), (), measures, rows_per_unit=2, form="corrected").sql
+    with connection.transaction(force_rollback=True):
+        connection.execute(PARALLEL)
+        plan = [line.strip() for (line,) in connection.execute(f"EXPLAIN (COSTS off) {sql}").fetchall()]
+
+    assert "FROM (SELECT * FROM r OFFSET '0') AS r" in sql
+    assert "->  Partial Aggregate" in plan

@@ -37,14 +37,18 @@ SET search_path = ''; SET TimeZone = 'Europe/Berlin'; SET DateStyle = 'ISO, YMD'
 SET client_min_messages = error
 """
 
+PARALLEL = (
+    "SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_table_scan_size = 0; "
+    "SET LOCAL max_parallel_workers_per_gather = 2"
+)
+
 # Ways to have PostgreSQL evaluate a query in another order.
 FORCED = (
     "",
     "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off",
     "SET LOCAL enable_hashjoin = off; SET LOCAL enable_nestloop = off; SET LOCAL enable_hashagg = off",
     "SET LOCAL enable_mergejoin = off; SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off",
-    "SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_table_scan_size = 0; "
-    "SET LOCAL max_parallel_workers_per_gather = 2",
+    PARALLEL,
     "SET LOCAL join_collapse_limit = 1; SET LOCAL from_collapse_limit = 1; SET LOCAL work_mem = '64kB'",
 )
 
