@@ -186,7 +186,8 @@ def statement_of(rows: Script, keys: tuple[Key, ...], parts: Sequence[Contributi
     pivots = pivots_of(bounding.vectors)
     measures = tuple(_with_case(part, pivots.cases) for part in parts if not isinstance(part, Selection))
     conditions = tuple(tuple(map(bare, condition)) for condition in pivots.conditions)
-    form = _form(rows) if keys and not any(isinstance(part, Units) for part in parts) else None
+    is_left = bounding.is_single or not keys or any(isinstance(part, Units) for part in parts)
+    form = None if is_left else _form(rows)  # the kernel knows best what is a plain GROUP BY, and what needs pairs
     return Statement(rows, keys, measures, bounding.rows, bounding.groups, conditions, form)
 
 
