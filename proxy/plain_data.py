@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, Literal, NoReturn, TypeVar, Union, get_a
 from pydantic import BaseModel
 
 from proxy.plain_shapes import (
+    BARE,
     SCALARS,
     Decode,
     Encode,
@@ -40,7 +41,6 @@ from rules.frozen import getter
 Value = TypeVar("Value")
 
 MOST_DEPTH: Final = 200  # classes within classes
-_BARE: Final = frozenset((NoneType, bool, int, str))
 _MOST_SHARED: Final = 1_024  # values of one class
 _LONGEST_WORD: Final = 64
 _QUOTED: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -222,7 +222,7 @@ def _shared(shape: Shape) -> Shape:
 
     def decode(data: Any, depth: int) -> Any:
         is_short = type(data) is list and 1 <= len(data) <= 3 and type(data[0]) is str and len(data[0]) <= _LONGEST_WORD
-        if not is_short or depth >= MOST_DEPTH or not _BARE.issuperset(map(type, data)):
+        if not is_short or depth >= MOST_DEPTH or not BARE.issuperset(map(type, data)):
             return shape.decode(data, depth)
         return made(*data)
 

@@ -18,7 +18,7 @@ Json = None | bool | int | str | list["Json"]
 Encode = Callable[[Any], Json]
 Decode = Callable[[Any, int], Any]  # of what JSON has, and how many classes stand around it
 _MOST_DIGITS: Final = 200_000  # of a Decimal written out: more than numeric has
-_BARE: Final = (NoneType, bool, int, str)  # what stands in JSON as it is
+BARE: Final = frozenset((NoneType, bool, int, str))  # what stands in JSON as it is
 
 
 class Malformed(Exception):
@@ -288,7 +288,7 @@ def _bytes(text: str) -> bytes:
 
 
 SCALARS: Final[Mapping[Any, Shape]] = {
-    **{kind: bare(kind) for kind in _BARE},
+    **{kind: bare(kind) for kind in BARE},
     Decimal: _as_text(Decimal, str, _decimal),
     Fraction: _as_text(Fraction, lambda value: f"{value.numerator}/{value.denominator}", _fraction),
     bytes: _as_text(bytes, lambda value: base64.b64encode(value).decode(), _bytes),
