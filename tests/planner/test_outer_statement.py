@@ -220,6 +220,7 @@ def test_the_outer_statement_has_the_columns_of_the_original(
     ("text", "since"),
     [
         ("SELECT JSON_OBJECT('s': status, 'n': count(*)), JSON_ARRAY(count(*), 1) FROM orders GROUP BY status", 16),
+        ("SELECT JSON_ARRAY(SELECT count(*) FROM orders GROUP BY status), JSON_ARRAY(SELECT id FROM products)", 16),
         ("SELECT JSON_SCALAR(count(*)), JSON('1'), JSON_SERIALIZE(to_json(count(*))) FROM orders", 17),
         ("SELECT JSON_VALUE(to_jsonb(count(*)), '$'), JSON_EXISTS(to_jsonb(count(*)), '$') FROM orders", 17),
         (
