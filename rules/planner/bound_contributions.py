@@ -186,8 +186,9 @@ def statement_of(rows: Script, keys: tuple[Key, ...], parts: Sequence[Contributi
     pivots = pivots_of(bounding.vectors)
     measures = tuple(_with_case(part, pivots.cases) for part in parts if not isinstance(part, Selection))
     conditions = tuple(tuple(map(bare, condition)) for condition in pivots.conditions)
-    is_left = bounding.is_single or not keys or any(isinstance(part, Units) for part in parts)
-    form = None if is_left else _form(rows)  # the kernel knows best what is a plain GROUP BY, and what needs pairs
+    # A plain GROUP BY, one number, and what needs pairs are the kernel's own choice.
+    is_chosen = bounding.is_single or not keys or any(isinstance(part, Units) for part in parts)
+    form = None if is_chosen else _form(rows)
     return Statement(rows, keys, measures, bounding.rows, bounding.groups, conditions, form)
 
 

@@ -41,7 +41,7 @@ def list_parts(keys: tuple[Expression, ...], node: Node, context: PlannerContext
     limit = min(context.policy.groups_limit, MOST_ROWS)
     cover = _Cover.of(keys, node, context)
     parts: list[KeyPart] = []
-    for places in cover.components() if len(keys) > 1 else [[0]] * len(keys):
+    for places in cover.components() if len(keys) > 1 else [[place] for place in range(len(keys))]:
         key = keys[places[0]]
         alone = own_part(key, places[0], limit, context.time_zone) if len(places) == 1 else None
         if len(places) == 1 and not cover.is_better(places[0]):
