@@ -13,16 +13,17 @@ from typing import ParamSpec, TypeVar
 from rules.algebra.same_unit import COUNT_HINT
 from rules.bind.inner_answers import InnerQuery, Links
 from rules.bind.scope import PlannerContext
-from rules.bind.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
+from rules.bind.walk_syntax import aggregates, conjuncts, first_table, has_window, is_aggregate, parts
 from rules.catalog import TableName
 from rules.frozen import frozen
 from rules.functions.function import Needed, UnreadLiterals
-from rules.refusal import NotSupported
+from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 
 CORRELATED_HINT = (
     "Use = in the WHERE clause of the subquery, or write it as a CTE grouped by the columns it depends on, and join it."
 )
+GROUPED = "_ng_by"  # what such a subquery is called in FROM, once it is grouped by what it depends on
 PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."
 
 
@@ -53,6 +54,14 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
         message = "a correlated subquery over protected rows can refer to the outer query only by ="
         raise NotSupported(message, hint=CORRELATED_HINT, about=depends or outside)
     return links
+
+
+def check_no_rows(query: s.Query) -> None:
+    """Refuse a subquery that was grouped by what it depends on, and is rows of units all the same."""
+    if isinstance(query, s.Select) and isinstance(query.source, s.QuerySource) and query.source.alias == GROUPED:
+        message = "the subquery would show numbers of single units: each row around it names one"
+        hint = "Tie it to the row around it by a column that many units share."
+        raise NotAllowed(message, hint=hint, about=first_table(query))
 
 
 def check_alone(query: s.Query, context: PlannerContext) -> None:

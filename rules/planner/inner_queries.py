@@ -7,7 +7,7 @@ g.k = o.b). PostgreSQL gives the same for both; to the planner the second is one
 
 from collections.abc import Sequence
 
-from rules.bind.correlated_subquery import CORRELATED_HINT
+from rules.bind.correlated_subquery import CORRELATED_HINT, GROUPED
 from rules.bind.inner_answers import InnerQuery, Links, PublicColumn
 from rules.functions.function import UnreadLiterals
 from rules.kernel.expressions import quoted_text
@@ -19,7 +19,6 @@ from rules.sql.selects import column_name, target_value
 from rules.sql.tree import Json, Node, bodies, copied, items, kind, walk
 from rules.values.value import find_value
 
-_NAME = "_ng_by"
 _LONGEST_MOMENT = 100  # characters
 
 
@@ -169,8 +168,8 @@ def decorrelate(tree: Node, body: Node, links: Links) -> None:
     if _is_count(target_value(body, 0)):  # of no rows it is 0, and an aggregate without groups always has a row
         (piece,) = parse("SELECT coalesce(pg_catalog.max(_ng_v), 0)")
         answer = target_value(kind(piece.tree)[1], 0)
-    same = [_equal(_column(_NAME, key), side) for key, side in zip(keys, outside, strict=True)]
-    made = _select([_item(answer)], [_from(inner, _NAME, (*keys, "_ng_v"))])
+    same = [_equal(_column(GROUPED, key), side) for key, side in zip(keys, outside, strict=True)]
+    made = _select([_item(answer)], [_from(inner, GROUPED, (*keys, "_ng_v"))])
     made["whereClause"] = _all_of(same)
     link["subselect"] = {"SelectStmt": made}
 

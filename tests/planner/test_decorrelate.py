@@ -8,7 +8,7 @@ from rules.bind.correlated_subquery import Correlated, known_or_needed
 from rules.planner.find_blocks import context_of, find_blocks
 from rules.planner.inner_queries import decorrelate
 from rules.planner.plan import Request
-from rules.refusal import NotSupported
+from rules.refusal import NotAllowed, NotSupported
 from rules.sql.grammar import deparse, parse
 from rules.sql.lower import lowered
 from rules.sql.tree import made_canonical
@@ -68,3 +68,13 @@ def test_each_subquery_is_one_block(planner: Planner, sql: str) -> None:
 def test_other_dependences_are_refused(planner: Planner, sql: str) -> None:
     with pytest.raises(NotSupported):
         planner.plan(sql)
+
+
+@pytest.mark.parametrize("aggregate", ["count(*)", "avg(amount)"])
+def test_what_is_tied_by_the_unit_would_be_of_single_units(planner: Planner, aggregate: str) -> None:
+    """It selects one aggregate: what is wrong with it is whose numbers these are."""
+    inner = f"(SELECT {aggregate} FROM orders AS o WHERE o.customer_id = p.id)"
+    for text in (f"SELECT p.name, {inner} FROM products AS p", f"SELECT p.name FROM products AS p WHERE {inner} > 3"):
+        with pytest.raises(NotAllowed, match="would show numbers of single units") as refused:
+            planner.plan(text)
+        assert refused.value.position == text.index("orders") + 1
