@@ -10,6 +10,7 @@ from rules.algebra.nodes import Node
 from rules.algebra.outer_public_rows import check_aggregate, check_key
 from rules.algebra.unit_facts import filtered, projected, tells_unit
 from rules.algebra.within_unit import per_unit
+from rules.bind.answers_inside import has_answer
 from rules.bind.correlated_subquery import Correlated, check_no_rows, links_of, of_nothing
 from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import bind_from, is_public, leaf_of
@@ -123,6 +124,7 @@ def _bind_public(state: BindState, select: s.Select, ctes: Ctes) -> BoundSource 
     tree = bind_from(state, select.source, ctes)
     simple = not (select.group_by or select.having or select.distinct or select.distinct_on or select.limit)
     simple = simple and not (select.offset or aggregates(select.items) or has_window(select.items))
+    simple = simple and not (state.has_subqueries and has_answer(select, state.context, ctes))
     if simple and not isinstance(tree, Outer):
         try:
             return _project_items(state, select, bind_where(state, select, tree, (), ctes))
