@@ -3,6 +3,7 @@
 import base64
 import binascii
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -83,16 +84,16 @@ def _rows(kinds: frozenset[type]) -> Shape:
     Texts are written as one, with the width of a row before it: that takes a tenth of the time of a list for each row.
     """
     has_texts = str in kinds
-    latest: tuple[Any, Json] = (object(), None)
+    latest: deque[tuple[Any, Json]] = deque(maxlen=_KEYS)
 
     def encode(value: Any) -> Json:
-        nonlocal latest
-        if value is latest[0]:  # a plan has its list of groups twice, as what is tested and as what is shown
-            return latest[1]
+        for known, joined in latest:  # a plan has the lists of its keys twice, as what is tested and as what is shown
+            if known is value:
+                return joined
         if type(value) is not tuple or not _TUPLE.issuperset(map(type, value)):
             raise Malformed("not a tuple of tuples")
         if has_texts and (joined := _joined(value)) is not None:
-            latest = value, joined
+            latest.append((value, joined))
             return joined
         if not kinds.issuperset(map(type, chain.from_iterable(value))):
             raise Malformed("not a tuple")
@@ -127,7 +128,8 @@ def _parted(width: int, joined: str) -> tuple[tuple[str, ...], ...]:
 
 
 _KEPT_CHARACTERS: Final = 65_536
-_parted_kept = lru_cache(maxsize=4)(_parted)
+_KEYS: Final = 4  # of groups, mostly
+_parted_kept = lru_cache(maxsize=_KEYS)(_parted)
 _MARK: Final = "\x7f"  # that JSON has no escape for
 
 
