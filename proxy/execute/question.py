@@ -15,9 +15,8 @@ from proxy.execute.released_cells import (
 from proxy.execute.rulebook import StatementContext
 from rules.accounting.store import KeptRelease, Release
 from rules.catalog import Table
-from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Statement
-from rules.kernel.replay import Kernel
+from rules.kernel.special.blocks import BlockStatement
 from rules.kernel.statement import Bounded, Tally
 from rules.mechanisms.additive import mechanism_of, noise_of, noise_paid
 from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top
@@ -31,6 +30,7 @@ from rules.release.least_squares import Agreed
 from rules.release.outputs import levels
 from rules.release.release import Noised, known_groups
 from rules.release.sensitivity import settled
+from rules.replay import Kernel
 
 NO_GROUPS = ((),)  # a bound is one for all groups
 

@@ -10,8 +10,8 @@ from proxy.execute.synopses import CubeState
 from rules.accounting.budgets import Budgets, budgets_of
 from rules.catalog import Catalog, TableName
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.policy.model import Policy, table_name
+from rules.replay import Kernel
 from rules.sql.session_settings import SettingLimits
 from rules.sql.statement import RelationName
 from rules.sql.system_views import SCHEMA, VIRTUAL

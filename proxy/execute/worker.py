@@ -20,11 +20,11 @@ from proxy.plain_shapes import Malformed
 from proxy.process_isolation import expendable
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import DraftingKernel, Kernel
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, Refusal, TooComplex
+from rules.replay import DraftingKernel, Kernel
 from rules.sql.read import read
 
 Answer = TypeVar("Answer")

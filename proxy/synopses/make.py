@@ -19,12 +19,12 @@ from proxy.execute.clock import Clock
 from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.log import event
 from rules.accounting.store import Charge, KeptRelease, LedgerStore, Release
-from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import Noise
 from rules.policy.synopses import account_name
 from rules.refusal import AnalystStopped, BudgetSpent, ChargedSince
+from rules.replay import Kernel
 from rules.synopses.labels import LabelSearch, plan_labels, public_labels, read_labels, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.relation import Origin

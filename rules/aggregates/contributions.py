@@ -11,9 +11,9 @@ from fractions import Fraction
 from rules.bind.expression import Binding
 from rules.frozen import frozen, replace
 from rules.functions.comparison import is_null
-from rules.kernel.blocks import BlockValue
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.measures import Measure
+from rules.kernel.special.blocks import BlockValue
 from rules.kernel.summand import Summand
 from rules.mechanisms.noised_outputs import Output, Text
 from rules.mechanisms.release_plan import End

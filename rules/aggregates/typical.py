@@ -20,7 +20,8 @@ from rules.bind.walk_syntax import is_plain_aggregate
 from rules.frozen import replace
 from rules.functions.function import EvalContext
 from rules.functions.guard import as_value, short
-from rules.kernel.blocks import (
+from rules.kernel.expressions import canonical
+from rules.kernel.special.blocks import (
     MOST_BLOCKS,
     BlockAggregate,
     BlockDistinct,
@@ -30,7 +31,6 @@ from rules.kernel.blocks import (
     BlockValue,
     Cells,
 )
-from rules.kernel.expressions import canonical
 from rules.kernel.summand import Summand
 from rules.mechanisms.noised_outputs import Chosen, Ends
 from rules.mechanisms.release_plan import End

@@ -21,7 +21,7 @@ from itertools import pairwise
 from rules.kernel.forms import Form, Frame, per_pair, saturated, statement_sql, with_rows
 from rules.kernel.keys import Key, column_of, count_of
 from rules.kernel.measures import Caps, DistinctMeasure, Measure, Sensitivity, Sum, Units, sensitivity
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.rows import Rows
 from rules.kernel.script import Script
 from rules.kernel.source import Pivots, Source, Term, source_of

@@ -15,46 +15,18 @@ statement), and the target of a hop is found by such a key.
 """
 
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from rules.kernel import script as k
 from rules.kernel.expressions import canonical, check_columns
 from rules.kernel.ground import Ground, GroundTable, RowAsUnit, UnitPath
-from rules.kernel.known import (
-    LINK_HINT,
-    Known,
-    Types,
-    Unit,
-    check_meeting,
-    check_new,
-    check_same_units,
-)
-from rules.kernel.statement import SEAL, Sealed
+from rules.kernel.relation import LINK_HINT, Known, Relation, Types, Unit, check_meeting, check_new, check_same_units
+from rules.kernel.statement import SEAL
 from rules.kernel.templates import AGGREGATES, check_template
 from rules.refusal import Mismatch, NotAllowed
-from rules.values.expression import Column, Expression, ids_in
+from rules.values.expression import Column, ids_in
 from rules.values.types import BOOLEAN, TEXT, Type, find_common, have_one_equality
-
-
-@dataclass(frozen=True, eq=False)
-class Relation(Sealed):
-    """A local relation. Made by `build` alone."""
-
-    __slots__ = ("known", "parts", "script", "table")
-    script: k.Script
-    parts: tuple["Relation", ...]
-    known: Known
-    table: GroundTable | None  # of a scan
-    seal: InitVar[object]
-
-    @property
-    def types(self) -> Types:
-        return self.known.types
-
-    @property
-    def unit(self) -> Unit | None:
-        return self.known.unit
 
 
 def build(script: k.Script, ground: Ground) -> Relation:
@@ -80,36 +52,6 @@ def build(script: k.Script, ground: Ground) -> Relation:
             return _window(script, build(source, ground))
         case k.UnionAll(branches=branches):
             return _union_all(script, tuple(build(branch, ground) for branch in branches))
-
-
-def are_linked(equal: tuple[tuple[int, int], ...], one: Relation, two: Relation) -> bool:
-    """Return whether rows that meet where these columns are equal are of one unit, without their units being compared.
-
-    Let column a of a row r be T.k of a row t of r's unit (an origin), and let the unit of a row s be that of the row of
-    T whose k is s's column b (a link). T.k is unique, so a = b names one row of T, and r and s have its unit. Two
-    links to T.k name one row of it likewise.
-    """
-    first, second = one.known, two.known
-    for left, right in equal:
-        if one.unit and two.unit and (left, right) == (one.unit.column, two.unit.column):
-            return True
-        for some, other in ((first.origins, second.links), (first.links, second.origins), (first.links, second.links)):
-            place = some.get(left)
-            if place is not None and place == other.get(right):
-                return True
-    return False
-
-
-def is_stored(relation: Relation, expression: Expression) -> bool:
-    """Return whether it is one of a table's columns, as it is stored there or NULL."""
-    if not isinstance(expression, Column):
-        return False
-    match relation.script:
-        case k.Scan(columns=columns):
-            return expression.id in dict(columns)
-        case k.PerUnit() | k.UnionAll():
-            return False
-    return any(expression.id in part.types and is_stored(part, expression) for part in relation.parts)
 
 
 def _scan(script: k.Scan, ground: Ground) -> Relation:

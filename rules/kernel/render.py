@@ -25,7 +25,7 @@ from rules.kernel.expressions import (
     typed_sql,
 )
 from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
-from rules.kernel.relations import Relation, are_linked, is_stored
+from rules.kernel.relation import Relation, are_linked, is_stored
 from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template
 from rules.refusal import Mismatch
 from rules.values.expression import TRUE, Constant, Expression, ids_in

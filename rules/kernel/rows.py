@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rules.kernel.expressions import check_columns, expression_sql
-from rules.kernel.relations import Relation, is_stored
+from rules.kernel.relation import Relation, is_stored
 from rules.kernel.render import From, Renderer
 from rules.kernel.script import Call, Correlated, Filter, Join, Project, Semi, SortKey, UnionAll, Window
 from rules.refusal import Mismatch

@@ -23,7 +23,7 @@ from statistics import NormalDist
 from typing import Final, assert_never
 
 from rules.frozen import frozen
-from rules.kernel.blocks import MOST_BLOCKS
+from rules.kernel.special.blocks import MOST_BLOCKS
 from rules.mechanisms.additive import NOISES
 from rules.mechanisms.cost import price
 from rules.mechanisms.draw import Noise

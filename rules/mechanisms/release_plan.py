@@ -11,8 +11,8 @@ from itertools import chain, product
 from typing import Final, Literal
 
 from rules.frozen import frozen, replace
-from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Statement, TallyStatement
+from rules.kernel.special.blocks import BlockStatement
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.noised_outputs import Estimate, Output, Text
 from rules.policy.model import NoiseKind

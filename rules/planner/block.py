@@ -17,7 +17,6 @@ from rules.bind.walk_syntax import is_estimate, is_typical
 from rules.catalog import find_codec, find_missing
 from rules.frozen import replace
 from rules.kernel.measures import DistinctMeasure, Sum, Units
-from rules.kernel.replay import Kernel
 from rules.mechanisms.release_plan import (
     Block,
     Choice,
@@ -37,6 +36,7 @@ from rules.planner.to_script import bare_key, to_script
 from rules.planner.unlisted_values import unlisted_values
 from rules.refusal import NotAllowed, NotSupported, TooComplex, pointing_at
 from rules.release.replicates import check_size
+from rules.replay import Kernel
 from rules.sql import syntax as s
 from rules.values import domain
 from rules.values.expression import TRUE, Expression, ids_in

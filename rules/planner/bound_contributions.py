@@ -11,12 +11,19 @@ from rules.aggregates.contributions import Contribution, Pick, Selection, Typica
 from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
 from rules.frozen import frozen, replace
-from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockStatement
 from rules.kernel.bounded import GroupLadder, Ladder, RowLadder, Statement, SumLadder, TallyStatement
 from rules.kernel.forms import Form
 from rules.kernel.keys import Key
 from rules.kernel.measures import Case, Count, Measure, Sum, Units
 from rules.kernel.script import Filter, Project, Scan, Script
+from rules.kernel.special.blocks import (
+    BlockAggregate,
+    BlockDistinct,
+    BlockMoment,
+    BlockPlace,
+    BlockRows,
+    BlockStatement,
+)
 from rules.mechanisms.release_plan import Cut
 from rules.planner.clamped_totals import caps_of_totals
 from rules.planner.disjoint_measures import Vector, pivots_of

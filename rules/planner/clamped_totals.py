@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rules.aggregates.contributions import Contribution, Pick, Typical
 from rules.algebra.nodes import Filter, Gathered, Join, Node, PerUnit, Project, SemiJoin, below
-from rules.kernel.blocks import BlockAggregate, BlockMoment, BlockPlace
 from rules.kernel.keys import Bins
 from rules.kernel.measures import Products, Sum
+from rules.kernel.special.blocks import BlockAggregate, BlockMoment, BlockPlace
 from rules.kernel.summand import Summand
 from rules.planner.select_partitions import Keyed
 from rules.values.expression import Apply, Column, Expression, ids_in

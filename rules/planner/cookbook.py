@@ -12,11 +12,11 @@ from rules.catalog import Catalog, Table, TableName
 from rules.frozen import frozen
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
-from rules.kernel.replay import Kernel
 from rules.planner.column_facts import ColumnFacts, column_facts
 from rules.planner.expected_error import ErrorPlanner
 from rules.policy.model import Policy, table_name
 from rules.refusal import Refusal
+from rules.replay import Kernel
 from rules.sql.grammar import deparse, parse
 from rules.sql.tree import walk
 

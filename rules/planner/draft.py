@@ -19,7 +19,6 @@ from rules.bind.scope import PlannerContext
 from rules.frozen import frozen, replace
 from rules.kernel.keys import Key
 from rules.kernel.measures import Units
-from rules.kernel.replay import Kernel
 from rules.kernel.script import Script
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.cost import price, share
@@ -60,6 +59,7 @@ from rules.planner.select_partitions import Keyed
 from rules.policy.model import NoiseKind
 from rules.release.estimates import placed
 from rules.release.sensitivity import enforced
+from rules.replay import Kernel
 from rules.sql import syntax as s
 
 

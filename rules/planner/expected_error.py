@@ -14,7 +14,6 @@ from rules.catalog import Catalog, Table
 from rules.frozen import frozen
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.noised_outputs import margin_of_output
 from rules.mechanisms.release_plan import Block
@@ -23,6 +22,7 @@ from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy, TableRules, table_name
 from rules.refusal import Refusal
+from rules.replay import Kernel
 
 
 @frozen

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from rules.frozen import replace
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import laws_of, noise_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.noised_outputs import (
@@ -27,6 +26,7 @@ from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, Top, g
 from rules.planner.plan import Plan
 from rules.refusal import NotSupported, UnknownOption
 from rules.release.margins import moving_outputs, rank_margin, rank_unit, unit_of_reach
+from rules.replay import Kernel
 from rules.sql.tree import Node, items, kind
 
 Fact = tuple[str, str]

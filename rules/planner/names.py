@@ -7,19 +7,19 @@ from rules.aggregates.contributions import Contribution, Pick, Typical
 from rules.algebra.nodes import Filter, Node, scans_in
 from rules.catalog import Catalog
 from rules.frozen import frozen, replace
-from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockValue
 from rules.kernel.expressions import expression_sql
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Products, Sum, Units, Values
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.render import From, Renderer
-from rules.kernel.replay import Kernel
+from rules.kernel.special.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockValue
 from rules.kernel.summand import Summand
 from rules.mechanisms.release_plan import End
 from rules.planner.bound_contributions import Bounding
 from rules.planner.parent_joins import without_parents
 from rules.planner.select_partitions import Keyed
 from rules.planner.to_script import to_script
+from rules.replay import Kernel
 from rules.values.expression import Constant, Expression
 
 _VERSION = 2  # of what is measured: units beyond a cap are scaled, which earlier releases did not do

@@ -18,7 +18,6 @@ from rules.catalog import Catalog
 from rules.frozen import frozen, replace
 from rules.functions.function import UnreadLiterals
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.cost import share
 from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
 from rules.planner.advise import advised, find_position, with_outer_columns, with_unit_columns
@@ -42,6 +41,7 @@ from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.margins import Result
 from rules.release.marks import Mark
+from rules.replay import Kernel
 from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_taken, shape
 from rules.sql.lower import Lowered, lowered, spelled_expressions
 from rules.sql.selects import query_of

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from rules.frozen import replace
-from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
 from rules.kernel.measures import MOST_SENSITIVE, Sum
-from rules.kernel.replay import Kernel
+from rules.kernel.special.blocks import BlockStatement
 from rules.kernel.statement import Bounded, Measured, Numbers, Texts
 from rules.mechanisms.exponential_choice import place_for_extreme, step
 from rules.mechanisms.noised_outputs import Estimate
 from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups, Top
 from rules.refusal import Mismatch, TooComplex
 from rules.release.outputs import show
+from rules.replay import Kernel
 
 _MANY = 1_000  # rows, of which every statistic is defined
 

@@ -8,7 +8,6 @@ from rules.accounting.accountant import Totals, fits
 from rules.accounting.budgets import budgets_of
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import Mechanism
@@ -22,6 +21,7 @@ from rules.policy.model import Policy
 from rules.policy.rules_yaml import dotted
 from rules.policy.synopses import CubeRules, MadeOnce, account_name
 from rules.refusal import Refusal
+from rules.replay import Kernel
 from rules.synopses.cubes import plan_cube
 from rules.synopses.labels import plan_labels
 from rules.synopses.plan import NotPlanned, PlannedTable, SynopsisPlan, plan_synopsis

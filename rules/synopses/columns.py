@@ -13,7 +13,7 @@ from typing import Literal
 from rules.aggregates.sums import find_lattice
 from rules.catalog import Table
 from rules.frozen import frozen
-from rules.kernel.marginals import ColumnBins, EdgeBins, LabelBins
+from rules.kernel.special.marginals import ColumnBins, EdgeBins, LabelBins
 from rules.kernel.summand import Lattice, Summand
 from rules.planner.to_script import bare
 from rules.policy.synopses import Listed

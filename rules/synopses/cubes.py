@@ -13,7 +13,6 @@ from rules.frozen import frozen
 from rules.kernel.expressions import quoted_name
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import kind_paid, mechanisms_of
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.release_plan import Block, PublicGroups
@@ -23,6 +22,7 @@ from rules.policy.model import Policy
 from rules.policy.rules_yaml import dotted
 from rules.policy.synopses import CubeRules, Listed
 from rules.refusal import NotAllowed, Refusal
+from rules.replay import Kernel
 from rules.synopses.plan import MOST_IN_ALL, NotPlanned
 from rules.synopses.relation import find_table, named, path_to
 from rules.synopses.shares import check_costs, price_of, shares_of_cells

@@ -12,7 +12,6 @@ from rules.catalog import Catalog
 from rules.frozen import frozen, replace
 from rules.kernel.expressions import quoted_name
 from rules.kernel.render import qualified
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import Block, PrivateGroups
@@ -22,6 +21,7 @@ from rules.policy.model import Policy
 from rules.refusal import NotAllowed
 from rules.release.release import Row, release_found
 from rules.release.sensitivity import enforced
+from rules.replay import Kernel
 from rules.synopses.columns import MOST_LABELS
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.relation import Origin

@@ -11,13 +11,13 @@ from math import ceil, prod
 from rules.catalog import Catalog, Table, TableName
 from rules.frozen import frozen
 from rules.kernel.ground import Ground
-from rules.kernel.marginals import Counted, MarginalsStatement
 from rules.kernel.relations import build
-from rules.kernel.replay import Kernel
+from rules.kernel.special.marginals import Counted, MarginalsStatement
 from rules.policy.model import Policy
 from rules.policy.rules_yaml import dotted
 from rules.policy.synopses import Listed, SynopsisRules
 from rules.refusal import NotAllowed, Refusal
+from rules.replay import Kernel
 from rules.synopses.columns import MOST_LABELS, Binned, binned, counted, is_open, keys_of
 from rules.synopses.relation import Origin, Rows, find_partner, find_table, is_unique, link, named
 from rules.synthesis.model import KeyPart

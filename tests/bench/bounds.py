@@ -18,7 +18,6 @@ import psycopg
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block
@@ -27,6 +26,7 @@ from rules.planner.planner import plan
 from rules.release.bound_ladder import choose_bound, draw_climb, tallies
 from rules.release.release import columns, draw, known_groups, release
 from rules.release.sensitivity import settled
+from rules.replay import Kernel
 from tests.bench import tpch
 from tests.mechanisms.sent import sent
 from tests.planner.planned import public_groups

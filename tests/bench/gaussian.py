@@ -16,7 +16,6 @@ import psycopg
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block
@@ -25,6 +24,7 @@ from rules.planner.planner import plan
 from rules.policy.load import load_policy
 from rules.policy.model import NoiseKind, Policy
 from rules.release.release import columns, draw, known_groups, release
+from rules.replay import Kernel
 from tests.mechanisms.sent import sent
 from tests.planner.planned import shown
 from tests.policy.test_load import VERIFIER

@@ -16,7 +16,6 @@ import psycopg
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Chosen
 from rules.mechanisms.release_plan import Block, Choice
@@ -25,6 +24,7 @@ from rules.planner.planner import plan
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.release.release import release_choice
+from rules.replay import Kernel
 from tests.mechanisms.sent import sent
 from tests.policy.test_load import VERIFIER
 from tests.support.catalogs import catalog_of

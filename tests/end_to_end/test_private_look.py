@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.release_plan import Measure, PrivateGroups, PublicGroups
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.look_bins import ColumnLook
 from rules.policy.model import Policy
 from rules.policy.suggest import looks_for, suggest_rules
+from rules.replay import Kernel
 from tests.conftest import RealDatabase
 from tests.support import shop as shop_data
 from tests.support.catalogs import catalog_of

@@ -14,11 +14,11 @@ from proxy.wire.codec import ProtocolViolation
 from proxy.wire.startup import LoginRefused, decode_startup
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import DraftingKernel, Kernel
 from rules.planner.plan import NeedsInner, Request
 from rules.planner.planner import plan
 from rules.policy.load import load_policy
 from rules.refusal import Refusal
+from rules.replay import DraftingKernel, Kernel
 from rules.sql.read import read
 from rules.sql.statement import Kind
 from tests.cases.case_file import read_cases

@@ -9,7 +9,7 @@ import psycopg
 from rules.kernel.bounded import PARTS, Ladder
 from rules.kernel.forms import Form
 from rules.kernel.measures import Distinct, DistinctSum
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.statement import Bounded, Ordinals
 from rules.values.expression import TRUE, Expression
 from tests.kernel.facts import Data, rows_of_facts, tally

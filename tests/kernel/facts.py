@@ -16,7 +16,8 @@ from rules.kernel.bounded import tally as kernel_tally
 from rules.kernel.ground import Ground
 from rules.kernel.keys import Key
 from rules.kernel.measures import Measure
-from rules.kernel.relations import Relation, build
+from rules.kernel.relation import Relation
+from rules.kernel.relations import build
 from rules.kernel.script import Call, Filter, Frame, Scan, Script, SortKey, UnionAll, Window
 from rules.kernel.source import Pivots
 from rules.kernel.statement import Bounded, Tally

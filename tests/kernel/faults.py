@@ -12,9 +12,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from rules.functions.math import arithmetic
-from rules.kernel import blocks, bounded, expressions, forms, ground, keys, relations, render, rows, source, summand
+from rules.kernel import bounded, expressions, forms, ground, keys, relation, relations, render, rows, source, summand
 from rules.kernel import measures as distances
 from rules.kernel.render import Renderer
+from rules.kernel.special import blocks
 from tests.support.kept import forgotten
 
 _wrap_of_bins = vars(keys.Bins)["wrap"].fget
@@ -48,7 +49,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "EXISTS, NOT EXISTS and IN without it": ((Renderer._semi, _MEETING, "tied = script.equal"),),
     "a correlated subquery without it": ((Renderer._correlated, _MEETING, "tied = script.equal"),),
     "links of other tables than the key's": (
-        (relations.are_linked, "place is not None and place == other.get(right)", "place is not None"),
+        (relation.are_linked, "place is not None and place == other.get(right)", "place is not None"),
     ),
     "the parent's key cast to the child's type": (
         (

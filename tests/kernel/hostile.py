@@ -8,7 +8,6 @@ from rules.frozen import replace
 from rules.kernel.bounded import Statement
 from rules.kernel.keys import Found, Key, Listed
 from rules.kernel.measures import Count, Measure, Units
-from rules.kernel.replay import Kernel
 from rules.kernel.script import (
     Call,
     Correlated,
@@ -25,6 +24,7 @@ from rules.kernel.script import (
     Window,
 )
 from rules.refusal import Refusal
+from rules.replay import Kernel
 from rules.values.expression import FALSE, TRUE, Apply, Column, Constant, Expression
 from rules.values.types import BOOLEAN, FLOAT8, INT4, INT8, NUMERIC, TEXT, Type
 from tests.kernel.claims import moved_by

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.render import Renderer
-from rules.kernel.replay import Kernel
 from rules.kernel.statement import Bounded
 from rules.refusal import Refusal
+from rules.replay import Kernel
 from tests.kernel.claims import moved_by
 from tests.kernel.shapes import ASKED, SHAPES, Shape
 from tests.kernel.statements import FORMS, Answer, answer

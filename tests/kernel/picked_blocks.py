@@ -5,7 +5,9 @@ from fractions import Fraction
 
 import psycopg
 
-from rules.kernel.blocks import (
+from rules.kernel.keys import Found, Key, Listed
+from rules.kernel.relation import Relation
+from rules.kernel.special.blocks import (
     BlockDistinct,
     BlockMoment,
     BlockPlace,
@@ -15,8 +17,6 @@ from rules.kernel.blocks import (
     Cells,
     block_values,
 )
-from rules.kernel.keys import Found, Key, Listed
-from rules.kernel.relations import Relation
 from rules.kernel.statement import Bounded
 from rules.kernel.summand import Lattice, Summand
 from rules.values.expression import Apply, Column

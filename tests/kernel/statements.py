@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rules.kernel.forms import Form
 from rules.kernel.keys import Bins, Found, Key, Listed
 from rules.kernel.measures import Case, Count, Distinct, DistinctSum, Measure, Products, Sum, Units, Values
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.statement import Bounded
 from rules.kernel.summand import Lattice, Summand
 from rules.values.expression import TRUE, Constant, Expression

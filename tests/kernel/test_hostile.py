@@ -9,9 +9,9 @@ import pytest
 from rules.catalog import Catalog, Table, TableName, TypeName
 from rules.catalog import Column as CatalogColumn
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.kernel.script import Scan, UnionAll
 from rules.policy.load import load_policy
+from rules.replay import Kernel
 from rules.values.types import TEXT, Type
 from tests.kernel import drawn
 from tests.kernel.faults import OF_ROWS, planted

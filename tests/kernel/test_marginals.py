@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.kernel import marginals
-from rules.kernel.marginals import ColumnBins, Counted, EdgeBins, LabelBins, MarginalsStatement, bounded_marginals
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
+from rules.kernel.special import marginals
+from rules.kernel.special.marginals import (
+    ColumnBins,
+    Counted,
+    EdgeBins,
+    LabelBins,
+    MarginalsStatement,
+    bounded_marginals,
+)
 from rules.kernel.statement import Marginals
 from rules.refusal import NotSupported
 from tests.kernel.facts import Data, column, facts, load, rows_of_facts

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rules.kernel.replay import DraftingKernel, Kept, Kernel
 from rules.kernel.statement import Numbers
 from rules.refusal import Refusal
+from rules.replay import DraftingKernel, Kept, Kernel
 from tests.kernel.shapes import SHAPES
 from tests.kernel.world import World
 

@@ -13,7 +13,6 @@ from proxy.twin.hardening import CANON, PUBLIC_ROWS, RENAMED
 from rules.bind.inner_answers import InnerAnswer
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import DraftingKernel, Kernel
 from rules.mechanisms.draw import in_whole
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
@@ -21,6 +20,7 @@ from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
+from rules.replay import DraftingKernel, Kernel
 from tests.support import shop
 from tests.support.catalogs import catalog_of
 

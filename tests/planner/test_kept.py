@@ -12,11 +12,11 @@ from proxy.execute.pipe import PLANNED
 from rules.bind import table
 from rules.bind.table import scan
 from rules.catalog import Catalog, TableName
-from rules.kernel.replay import Kernel
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
+from rules.replay import Kernel
 from rules.sql.grammar import fingerprint, names_of, parse, parse_kept
 from rules.sql.read import read
 from tests.conftest import RealDatabase

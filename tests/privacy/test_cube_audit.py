@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import noise_of
 from rules.mechanisms.draw import Noise, OpenDPNoise
 from rules.mechanisms.release_plan import Measure
 from rules.release.release import draw, known_groups, release
+from rules.replay import Kernel
 from rules.synopses.cubes import CubePlan, KeySet, plan_cube
 from tests.conftest import RealDatabase
 from tests.mechanisms.sources import ConstantNoise

@@ -17,13 +17,13 @@ from proxy.execute.service import Answer, Service
 from rules.accounting.budgets import Budgets
 from rules.accounting.store import Charge, Receipt
 from rules.kernel.bounded import PARTS
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import GaussianNoise, LaplaceNoise
 from rules.mechanisms.draw import Drawable, OpenDPNoise
 from rules.mechanisms.exponential_choice import step
 from rules.mechanisms.release_plan import Block, Choice, Measure, Top
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
+from rules.replay import Kernel
 from tests.conftest import RealDatabase
 from tests.execute.plans import HandPlanner
 from tests.execute.watched_engine import WatchedEngine

@@ -9,10 +9,10 @@ import pytest
 
 from rules.accounting.store import Release
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import AdditiveNoise
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import OpenDPNoise
+from rules.replay import Kernel
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.release import Measured, measured, release_synopsis
 from rules.synopses.shares import cost_of, noise_of, price_of

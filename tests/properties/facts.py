@@ -7,8 +7,8 @@ import psycopg
 
 from rules.algebra.nodes import Facts, Filter, Join, Node, below
 from rules.kernel.render import Renderer
-from rules.kernel.replay import Kernel
 from rules.planner.to_script import to_script
+from rules.replay import Kernel
 from rules.values import domain
 from rules.values.domain import Anything, Domain, Range, Values
 from rules.values.expression import Column

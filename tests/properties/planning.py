@@ -13,10 +13,9 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 from proxy.twin.own_objects import create_defined
 from rules.bind.inner_answers import InnerAnswer
 from rules.catalog import Catalog
-from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Statement
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
+from rules.kernel.special.blocks import BlockStatement
 from rules.mechanisms.draw import in_whole
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
@@ -26,6 +25,7 @@ from rules.policy.model import Policy
 from rules.release.bound_ladder import tallies
 from rules.release.release import Noised, columns
 from rules.release.sensitivity import settled
+from rules.replay import Kernel
 from tests.mechanisms.sent import sent
 from tests.planner.planned import groups_by_cells, public_groups
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.render import Renderer
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan

@@ -11,7 +11,6 @@ from rules.kernel import measures as kernel
 from rules.kernel.bounded import RowLadder, Statement, SumLadder, TallyStatement
 from rules.kernel.ground import Ground
 from rules.kernel.keys import Bins, Found, Listed
-from rules.kernel.replay import Kernel
 from rules.kernel.script import Scan
 from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.exponential_choice import place_for_extreme
@@ -32,6 +31,7 @@ from rules.mechanisms.release_plan import (
 from rules.refusal import Mismatch, TooComplex
 from rules.release.bound_ladder import rungs_to
 from rules.release.sensitivity import enforced, settled
+from rules.replay import Kernel
 from rules.values.expression import TRUE, Apply, Column
 from rules.values.types import BOOLEAN, INT4, Type
 from tests.policy.test_check import CATALOG, ORDERS, policy

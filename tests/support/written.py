@@ -11,15 +11,15 @@ from dataclasses import replace
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
 from rules.catalog import Catalog
-from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Ladder, Statement, TallyStatement
 from rules.kernel.ground import Ground
 from rules.kernel.keys import Found, Key
 from rules.kernel.measures import Caps, Count, Measure, sensitivity
-from rules.kernel.replay import Kernel
 from rules.kernel.script import Script, Values
+from rules.kernel.special.blocks import BlockStatement
 from rules.kernel.statement import SEAL, Bounded, KeyColumn, Measured, Ordinals, Tally, Texts, Threshold
 from rules.policy.model import Policy
+from rules.replay import Kernel
 from rules.values.expression import Column, Constant
 from rules.values.types import TEXT
 

@@ -7,12 +7,12 @@ import pytest
 from proxy.twin.synthetic_rows import SyntheticTable
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.release_plan import Measure
 from rules.mechanisms.threshold import find_threshold
 from rules.policy.finding import Severity
 from rules.policy.model import Policy
+from rules.replay import Kernel
 from rules.synopses.check import check_synopses
 from rules.synopses.columns import MOST_LABELS
 from rules.synopses.labels import LabelSearch, labels_in, plan_labels

@@ -14,9 +14,9 @@ from proxy.synopses.shelf import Shelf
 from proxy.twin.twin import TwinLimits
 from proxy.twin.twins import Twins
 from rules.kernel.ground import Ground
-from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.finding import Severity
+from rules.replay import Kernel
 from rules.synopses.check import check_synopses
 from rules.synopses.plan import plan_synopsis
 from rules.synopses.release import measured

@@ -19,7 +19,7 @@ from rules.kernel.expressions import check_columns, expression_sql, key_wrap
 from rules.kernel.forms import grouped, saturated
 from rules.kernel.keys import Key, column_of, count_of
 from rules.kernel.measures import Sensitivity
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.rows import Rows
 from rules.kernel.script import Script
 from rules.kernel.source import Columns, source_of

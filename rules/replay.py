@@ -1,19 +1,21 @@
-"""The replay of statements: the one way from what a planner wrote to what may be run.
+"""The replay of statements: the way from what a planner wrote to what may be run.
 
 The planner's process writes statements, which are plain data; the process that holds the budget replays them over its
-own `Ground`. What comes out is sealed, and has the sensitivities of what its SQL enforces.
+own `Ground`, through the kernel's constructors. What comes out is sealed: a text with the sensitivities that this very
+text enforces, which no mistake here can pair with another's.
 """
 
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 from rules.catalog import TableName
-from rules.kernel.blocks import BlockStatement, block_numbers, block_values
 from rules.kernel.bounded import Statement, TallyStatement, bounded, numbers_of, tally
-from rules.kernel.ground import Ground, UnitPath
-from rules.kernel.marginals import MarginalsStatement, bounded_marginals
-from rules.kernel.relations import Relation, build
+from rules.kernel.ground import Ground
+from rules.kernel.relation import Relation
+from rules.kernel.relations import build
 from rules.kernel.script import Script
+from rules.kernel.special.blocks import BlockStatement, block_numbers, block_values
+from rules.kernel.special.marginals import MarginalsStatement, bounded_marginals
 from rules.kernel.statement import Bounded, Marginals, Numbers, Tally
 
 _ROOM: Final = 8_000_000  # characters of kept statements: each has some ten times as many bytes around it
@@ -79,7 +81,7 @@ class Kernel:
 
     def tables(self, script: Script) -> frozenset[TableName]:
         """All tables that a relation reads, those on the way to a unit too: their keys are what is believed."""
-        return _tables(self.relation(script))
+        return self.relation(script).tables
 
     def bounded(self, statement: Statement | BlockStatement) -> Bounded:
         return self._bounded(statement)
@@ -131,13 +133,3 @@ class DraftingKernel(Kernel):
 
 def _sql_size(statement: object, made: Bounded | Tally) -> int:
     return _LEAST + len(made.sql)
-
-
-def _tables(relation: Relation) -> frozenset[TableName]:
-    table_names = frozenset[TableName]().union(*map(_tables, relation.parts))
-    if relation.table is None:
-        return table_names
-    unit = relation.table.unit
-    return table_names.union(
-        [relation.table.name], (hop.target for hop in unit.hops) if isinstance(unit, UnitPath) else ()
-    )

@@ -1,12 +1,15 @@
-"""Facts of a relation's rows that hold because of how they are made, and refusals that follow from them."""
+"""A local relation, the facts of its rows that hold because of how it was made, and refusals that follow from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from rules.catalog import TableName
+from rules.kernel import script as k
 from rules.kernel.expressions import check_columns
+from rules.kernel.ground import GroundTable, UnitPath
+from rules.kernel.statement import Sealed
 from rules.refusal import Mismatch, NotAllowed
-from rules.values.expression import Expression
+from rules.values.expression import Column, Expression
 from rules.values.types import Type, have_one_equality
 
 LINK_HINT = "Join protected tables on their unit columns, or on the foreign key that the rules file names."
@@ -40,6 +43,65 @@ class Known:
     keys: frozenset[frozenset[int]] = frozenset()  # columns on which no two rows agree, NULLs aside
     origins: Places = field(default_factory=dict)
     links: Places = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Relation(Sealed):
+    """A local relation. Made by `relations.build` alone."""
+
+    __slots__ = ("known", "parts", "script", "table")
+    script: k.Script
+    parts: tuple["Relation", ...]
+    known: Known
+    table: GroundTable | None  # of a scan
+    seal: InitVar[object]
+
+    @property
+    def types(self) -> Types:
+        return self.known.types
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.known.unit
+
+    @property
+    def tables(self) -> frozenset[TableName]:
+        """All tables that are read, those on the way to a unit too: their keys are what is believed."""
+        below = frozenset[TableName]().union(*(part.tables for part in self.parts))
+        if self.table is None:
+            return below
+        hops = self.table.unit.hops if isinstance(self.table.unit, UnitPath) else ()
+        return below.union([self.table.name], (hop.target for hop in hops))
+
+
+def are_linked(equal: tuple[tuple[int, int], ...], one: Relation, two: Relation) -> bool:
+    """Return whether rows that meet where these columns are equal are of one unit, without their units being compared.
+
+    Let column a of a row r be T.k of a row t of r's unit (an origin), and let the unit of a row s be that of the row of
+    T whose k is s's column b (a link). T.k is unique, so a = b names one row of T, and r and s have its unit. Two
+    links to T.k name one row of it likewise.
+    """
+    first, second = one.known, two.known
+    for left, right in equal:
+        if one.unit and two.unit and (left, right) == (one.unit.column, two.unit.column):
+            return True
+        for some, other in ((first.origins, second.links), (first.links, second.origins), (first.links, second.links)):
+            place = some.get(left)
+            if place is not None and place == other.get(right):
+                return True
+    return False
+
+
+def is_stored(relation: Relation, expression: Expression) -> bool:
+    """Return whether it is one of a table's columns, as it is stored there or NULL."""
+    if not isinstance(expression, Column):
+        return False
+    match relation.script:
+        case k.Scan(columns=columns):
+            return expression.id in dict(columns)
+        case k.PerUnit() | k.UnionAll():
+            return False
+    return any(expression.id in part.types and is_stored(part, expression) for part in relation.parts)
 
 
 def check_same_units(one: Known, two: Known) -> None:

@@ -25,7 +25,7 @@ from itertools import pairwise
 from rules.kernel.expressions import key_wrap, label_sql
 from rules.kernel.forms import saturated
 from rules.kernel.measures import Sensitivity
-from rules.kernel.relations import Relation
+from rules.kernel.relation import Relation
 from rules.kernel.rows import Item, Rows
 from rules.kernel.script import Script
 from rules.kernel.statement import SEAL, Marginal, Marginals, mask_of
