@@ -34,6 +34,15 @@ async def pool() -> AsyncIterator[PlannerPool]:
     await made.close()
 
 
+@pytest_asyncio.fixture(scope="module")
+async def patient_pool() -> AsyncIterator[PlannerPool]:
+    """One whose only worker no test ends."""
+    made = await PlannerPool.start(size=1, seconds=20)
+    await made.load(policy(), CATALOG)
+    yield made
+    await made.close()
+
+
 async def both_at_work(pool: PlannerPool, when: str) -> None:
     """Wait for workers that another test has killed: to start one takes longer than to read."""
     await asyncio.gather(*(pool.read(f"SELECT '{name}', '{when}'", name) for name in ("ada", "bob")))
@@ -111,17 +120,16 @@ TOO_DEEP = {
 
 
 @pytest.mark.parametrize("text", TOO_DEEP.values(), ids=TOO_DEEP)
-async def test_a_statement_that_is_too_deep_is_too_complex_and_its_worker_goes_on(text: str) -> None:
-    pool = await PlannerPool.start(size=1, seconds=20)
-    await pool.load(policy(), CATALOG)
+async def test_a_statement_that_is_too_deep_is_too_complex_and_its_worker_goes_on(
+    patient_pool: PlannerPool, text: str
+) -> None:
     request = Request(text, ("public",), epsilon=Decimal(1))
-    before = pool.processes
+    before = patient_pool.processes
 
     with pytest.raises(TooComplex, match=r"too complex|within each other|nested too deeply"):
-        await pool.plan(request, "ada")
+        await patient_pool.plan(request, "ada")
 
-    assert pool.processes == before
-    await pool.close()
+    assert patient_pool.processes == before
 
 
 ONCE_FATAL = {
@@ -132,17 +140,14 @@ ONCE_FATAL = {
 
 
 @pytest.mark.parametrize("text", ONCE_FATAL.values(), ids=ONCE_FATAL)
-async def test_what_the_printer_cannot_print_ends_no_worker(text: str) -> None:
-    pool = await PlannerPool.start(size=1, seconds=20)
-    await pool.load(policy(), CATALOG)
-    before = pool.processes
+async def test_what_the_printer_cannot_print_ends_no_worker(patient_pool: PlannerPool, text: str) -> None:
+    before = patient_pool.processes
 
     with suppress(NotSupported):
-        await pool.read(text, "ada")
-        await pool.plan(Request(text, ("public",), epsilon=Decimal(1)), "ada")
+        await patient_pool.read(text, "ada")
+        await patient_pool.plan(Request(text, ("public",), epsilon=Decimal(1)), "ada")
 
-    assert pool.processes == before
-    await pool.close()
+    assert patient_pool.processes == before
 
 
 async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:

@@ -103,17 +103,6 @@ def test_every_client_logs_in_over_tls(tls_relay: Relay, ask: Ask, trust: ssl.SS
     assert USER in ask(tls_relay, USER, PASSWORD, trust)
 
 
-@pytest.mark.parametrize("ask", CLIENTS)
-@pytest.mark.parametrize("user", [USER, "eve"])
-def test_every_client_reads_the_same_about_a_wrong_password_and_an_unknown_user(
-    relay: Relay, ask: Ask, user: str
-) -> None:
-    answer = ask(relay, user, "a guess", None)
-
-    assert "password authentication failed for user" in answer
-    assert "28P01" in answer or ask is not ask_pg8000
-
-
 def test_libpq_binds_the_login_to_the_certificate(tls_relay: Relay, certificate: tuple[Path, Path]) -> None:
     dsn = tls_relay.dsn(sslmode="verify-full", sslrootcert=str(certificate[0]), channel_binding="require")
 
@@ -210,3 +199,15 @@ def test_when_all_have_gone_nothing_is_held_for_them(relay: Relay) -> None:
     assert eventually(lambda: not len(relay.listener))
     assert (len(house.seats), len(house.doorway), len(house.keys)) == (0, 0, 0)
     assert eventually(lambda: all(session.is_closed for session in relay.sessions))
+
+
+# Last: after wrong passwords the address has to wait.
+@pytest.mark.parametrize("ask", CLIENTS)
+@pytest.mark.parametrize("user", [USER, "eve"])
+def test_every_client_reads_the_same_about_a_wrong_password_and_an_unknown_user(
+    relay: Relay, ask: Ask, user: str
+) -> None:
+    answer = ask(relay, user, "a guess", None)
+
+    assert "password authentication failed for user" in answer
+    assert "28P01" in answer or ask is not ask_pg8000
