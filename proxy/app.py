@@ -18,6 +18,7 @@ from proxy.console.web.port import WebConsole
 from proxy.engines.engine import EngineError, SchemaChanged, tables_to_read
 from proxy.engines.engines import real_database
 from proxy.execute.clock import system_clock
+from proxy.garbage import look_seldom
 from proxy.load_config import (
     ConfigurationError,
     cannot_listen,
@@ -202,6 +203,7 @@ class App:
     async def _work(self, stack: AsyncExitStack) -> None:
         self._parts = parts = await self._open(stack)
         await parts.cubes.follow(parts.service.rulebook, makes=False)  # or what they serve would be charged meanwhile
+        look_seldom()
         self._context.is_ready = True
         event("ready", port=self.listener.port)
         if self._on_ready is not None:

@@ -4,7 +4,6 @@ Both SQL parsers can be driven to death by a hostile text, or worse be made to s
 `pipe` says what crosses, over the pipes that the parent made; nobody else can write to them.
 """
 
-import gc
 import os
 import resource
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from proxy.execute.pipe import LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load, Question, Read
+from proxy.garbage import look_seldom
 from proxy.log import start_logging, warn
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed
@@ -30,7 +30,7 @@ from rules.sql.read import read
 Answer = TypeVar("Answer")
 
 MEMORY_BYTES = 2 * 1024**3
-NEW_OBJECTS = 100_000  # between two looks for garbage, which took a twentieth of the time of a plan
+NEW_OBJECTS = 100_000  # between two looks: a plan makes thousands
 DEEPEST = 20_000  # calls within calls: what `rules.sql.limits` lets through needs some thousands
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing but answers may reach the pipe
     start_logging()
-    gc.set_threshold(NEW_OBJECTS)
+    look_seldom(NEW_OBJECTS)
     state = _State()
     while (head := requests.read(LENGTH.size)) and len(head) == LENGTH.size:
         (size,) = LENGTH.unpack(head)
@@ -64,9 +64,7 @@ def _answer(state: _State, question: Question) -> bytes:
     match question:
         case Load(policy, catalog):
             state.rules = policy, catalog, DraftingKernel(Ground(policy, catalog))
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()  # what lives as long as the rules is not looked through for garbage at every plan
+            look_seldom(NEW_OBJECTS)
             return LOADED.encode(None)
         case Read(text):
             return _told(READ, lambda: read(text))

@@ -23,6 +23,7 @@ import uvloop
 
 from proxy.demo.run import HERE
 from proxy.execute.worker_pool import PlannerPool
+from proxy.garbage import look_seldom
 from proxy.twin.embedded import Cluster
 from proxy.wire.scram import Verifier
 from rules.catalog import Catalog
@@ -107,7 +108,7 @@ def demo_rules(direct: Target) -> Policy:
 
 def measured(policy: Policy, catalog: Catalog, texts: Mapping[str, str], times: int) -> dict[str, Times]:
     """Each text with a number of its own in the place of NUMBER; those that are refused are left out."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as `serve` does
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as `serve` does, and so is `look_seldom`
         return runner.run(_measured(policy, catalog, texts, times))
 
 
@@ -115,6 +116,7 @@ async def _measured(policy: Policy, catalog: Catalog, texts: Mapping[str, str], 
     pool = await PlannerPool.start(size=1)
     try:
         await pool.load(policy, catalog)
+        look_seldom()
         numbers, found = count(1), {}
         for name, text in texts.items():
             took, before = [], 0.0
