@@ -123,7 +123,7 @@ def _operated(operator: Operator, arrays: Sequence[Matrix]) -> Matrix:
         case "abs":
             return np.abs(first)
         case "sqrt":
-            return np.sqrt(np.maximum(first, 0.0))
+            return np.sqrt(first)  # of a negative number NaN, as the answer has NULL there
 
 
 _TOGETHER = 256  # groups that are computed at once

@@ -64,6 +64,16 @@ def test_margins_of_ratios_hold_as_often_as_they_say() -> None:
     assert 0.92 < held / len(GROUPS) < 0.98
 
 
+def test_a_root_of_a_negative_number_has_no_margin_as_it_has_no_value() -> None:
+    root = Operation("sqrt", (Value(1),))
+    below, above = (
+        margin_of(root, Noised(GROUPS[:1], {0: (100,), 1: (number,), 2: (0,)}, LAWS)) for number in (-(10**7), 10**7)
+    )
+
+    assert below.widest is None
+    assert above.widest is not None and above.widest > 0
+
+
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=5), st.integers(-(10**6), 10**6))
 def test_the_range_of_margins_is_that_of_the_groups_by_themselves(counts: list[int], halves: int) -> None:
     groups = GROUPS[: len(counts)]
