@@ -151,6 +151,7 @@ async def _public_rows(
         return PublicRows(None, lambda: twins.closed_tables)
     reader = real_database(policy.public_reader).open_public_reader(most_cost=most_cost)
     stack.push_async_callback(reader.close)
+    await reader.bind(service.rulebook.catalog.system_identifier)
     for reason in await reader.find_excess(service.rulebook.readable):
         tell(f"warning: public_reader is not used: {reason}; noisegate grants prints the SQL of its role")
     return PublicRows(reader, lambda: twins.closed_tables, service.schema_changed.set)

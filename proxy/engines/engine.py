@@ -237,6 +237,9 @@ class Readable:
 class PublicLogin(Protocol):
     """A login that reads the public tables alone, and runs queries over them."""
 
+    async def bind(self, system_identifier: str) -> None:
+        """Read the database of this identifier alone: that of the protected tables."""
+
     async def read(
         self, query: PublicQuery, width: int, readable: Readable, tables: Mapping[TableName, Table], *,
         time_zone: str, timeout_seconds: float,

@@ -30,6 +30,7 @@ async def find_excess(dsn: str, policy: Policy, catalog: Catalog) -> list[str]:
     """Return what this login may do besides reading the public tables of these rules, or why it cannot be asked."""
     reader = real_database(dsn).open_public_reader()
     try:
+        await reader.bind(catalog.system_identifier)
         return await reader.find_excess(Readable.of(policy, catalog))
     finally:
         await reader.close()

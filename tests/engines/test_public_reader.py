@@ -6,7 +6,8 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from proxy.engines.engine import Readable, SchemaChanged, StatementFailed, TooPowerful
+from proxy.engines.engine import EngineAway, Readable, SchemaChanged, StatementFailed, TooPowerful
+from proxy.engines.engines import find_excess
 from proxy.engines.postgres.public_reader import PublicReader, public_grants
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog, TableName
@@ -103,6 +104,7 @@ async def read(database: RealDatabase, catalog: Catalog, query: PublicQuery = NA
     reader = PublicReader(database.cluster.dsn(database.name, ROLE))
     tables = {table.name: table for table in catalog.tables}
     try:
+        await reader.bind(catalog.system_identifier)
         readable = Readable.of(policy(), catalog)
         return list(await reader.read(query, 1, readable, tables, time_zone="UTC", timeout_seconds=10))
     finally:
@@ -138,6 +140,18 @@ async def test_check_names_a_function_so_that_it_can_be_revoked(
     finally:
         await reader.close()
         owner.execute(drop)
+
+
+async def test_the_same_tables_of_another_database_are_not_read(database: RealDatabase, catalog: Catalog) -> None:
+    other, dsn = replace(catalog, system_identifier="4711"), database.cluster.dsn(database.name, ROLE)
+
+    with pytest.raises(EngineAway) as refused:
+        await read(database, other)
+
+    assert refused.value.cause.reason == "other_database"
+    assert await find_excess(dsn, policy(), catalog) == []
+    (reason,) = await find_excess(dsn, policy(), other)
+    assert reason.startswith("it is another database")
 
 
 async def test_a_table_that_was_replaced_gives_no_rows(

@@ -103,6 +103,9 @@ class PublicReader:
     def __init__(self, dsn: str, *, most_cost: float | None = None) -> None:
         self._engine, self._most_cost = PostgresEngine(dsn, connections=PUBLIC_CONNECTIONS), most_cost
 
+    async def bind(self, system_identifier: str) -> None:
+        await self._engine.bind(system_identifier)
+
     async def read(
         self, query: PublicQuery, width: int, readable: Readable, tables: Mapping[TableName, Table], *,
         time_zone: str, timeout_seconds: float,
