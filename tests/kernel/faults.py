@@ -64,6 +64,16 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "public rows filtered by protected ones": (
         (relations._semi, "if source.unit is None and other.unit is not None", "if False"),
     ),
+    "aggregates of protected rows beside public ones": (
+        (relations._correlated, "if source.unit is None:", "if False:"),
+        (relations._correlated, "if other.unit is not None:", "if source.unit and other.unit:"),
+    ),
+    "a union's unit that is another column": (
+        (relations._union_all, " or taken != tuple(None if unit is None else unit.column for unit in units)", ""),
+    ),
+    "columns of the types that are said of them": (
+        (expressions.check_columns, "types.get(column.id) != column.type", "column.id not in types"),
+    ),
     # Groups, windows and their ties.
     "GROUP BY without the unit": (
         (Renderer._per_unit, "groups = {unit: inner.names[unit]}", 'groups = {unit: f"min({inner.names[unit]})"}'),
@@ -71,6 +81,9 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     ),
     "PARTITION BY without the unit": ((Renderer._window, "[inner.names[unit], *(", "['1', *("),),
     "ties left to the order of rows": ((Renderer._window, "decided = [*order, *ties] if", "decided = order if"),),
+    "the number of a row that is added to something": ((render._tells_equals_apart, "bool(calls & ORDINAL) or ", ""),),
+    "frames of rows that are said to be others": ((render._over, ' or match["mode"] != frame.mode', ""),),
+    "frames as they come": ((render._over, "if frame.text and ((", "if False and (("),),
     "one column left out of ties": ((Renderer._window, "for number in last]", "for number in last[:-1]]"),),
     "ties between equal values that differ": (
         (expressions.identity, "return f'({sql})::text COLLATE \"C\"'", "return sql"),
@@ -84,6 +97,32 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     ),
     "one row of a unit in all groups": (
         (relations._per_unit, "is_single = all(number in same for number, _ in script.keys)", "is_single = True"),
+    ),
+    "one value where an outer join has none, or some": (
+        (relations._joined_units, 'if script.kind == "inner" else kept.determined', "if True else kept.determined"),
+    ),
+    "one value of whatever public rows it meets": (
+        (
+            relations._joined_with_public,
+            "frozenset(public.types) if is_single else frozenset()",
+            "frozenset(public.types)",
+        ),
+    ),
+    "one value of what is computed": (
+        (relations._project, "if known.unit and ids_in(expression) <= known.determined}", "}"),
+    ),
+    "one value in all groups of a unit": (
+        (
+            relations._per_unit,
+            "determined=frozenset(types) if is_single else frozenset(same)",
+            "determined=frozenset(types)",
+        ),
+    ),
+    "groups of a unit that are told by the unit alone": (
+        (relations._per_unit, "[unit, *(number for number, _ in script.keys)]", "[unit]"),
+    ),
+    "the unit of rows that an outer join may lack": (
+        (relations._joined_units, '(script.kind == "inner" and one.is_far)', "one.is_far"),
     ),
     "the children of a table with a key": ((render._rows_of, '"ONLY " if table.is_plain else ""', '""'),),
     # Templates.
@@ -208,6 +247,13 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     ),
     "a unit's total not capped": ((forms._value, "if cap is None:", "if True:"),),
     "cases of a pivot that overlap": ((source._case, "= {int(case.number)}", ">= {int(case.number)}"),),
+    "a unit's only row not capped": (
+        (forms._plain, 'f"least(greatest({term.value}, -{total}), {total})"', "term.value"),
+    ),
+    "measures of one case in one vector": ((bounded._vectors, "seen.get((case.pivot, case.number), 0)", "0"),),
+    "units and values of several cases in one vector": (
+        (bounded._vectors, " or isinstance(measure, Units | DistinctMeasure)", ""),
+    ),
     "capped sums in one vector": ((bounded._is_capped, "measure.total is not None", "False"),),
     # Units, groups and different values.
     "pairs of unit and group not cut": (

@@ -73,6 +73,23 @@ def told(rows: Script, kind: Type, text: str = "5.0") -> Statement:
     return of(rows, (), (Count(made(f"(({{0}})::text = '{text}')", Column(90, kind))),), most=20)
 
 
+def framed(call: str, frame: Frame) -> Script:
+    """Visits of one cost, of which no key is read, in an order in which all of a unit's are equal."""
+    union = UnionAll(
+        (Filter(VISITS.scan, made("({0} = 5)", VISITS["cost"])),), ((91, INT4, (11,)), (92, INT4, (12,))), 91
+    )
+    value = Call(call, (Column(92, INT4),), INT4)
+    return Window(union, (), (SortKey(made("({0} IS NULL)", Column(91, INT4))),), ((90, value, frame),))
+
+
+def first_of(call: str, frame: Frame) -> Statement:
+    """The rows that are counted by which visit comes first."""
+    rows = framed(call, frame)
+    first = made("({0} = 1 AND {1} = 1)", Column(90, INT4), Column(92, INT4))
+    return of(rows, (), (Count(first),), most=20)
+
+
+UP_TO_HERE = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 NAMED = Type("int8", name="numeric")
 STATEMENTS = {
     "a join whose condition has another way out": of(Join("inner", COUNTS.scan, PEOPLE.scan, (), ALWAYS)),
@@ -121,6 +138,20 @@ STATEMENTS = {
     ),
     "constants of another type than their column's": of(
         Join("inner", COUNTS.scan, Values(((91, INT4),), ((Constant(NUMERIC, "1.0"),),)), (), TRUE)
+    ),
+    "a union that takes another column for the unit": of(
+        UnionAll((VISITS.scan,), ((90, NUMERIC, (VISITS["id"].id,)),), 90), most=1
+    ),
+    "the number of a row beside what treats equal rows alike": first_of(
+        "row_number(){over} + 0 * count({0}){over}", Frame()
+    ),
+    "rows of a frame that is said to be a range": first_of("sum({0}){over}", Frame("RANGE", UP_TO_HERE)),
+    "a frame with words behind it": told(
+        framed("sum({0}){over}", Frame("ROWS", f"{UP_TO_HERE}) + (SELECT count(*)::integer FROM public.visits")),
+        INT4, "13",
+    ),
+    "found numbers of a column that is said to be of integers": of(
+        VISITS.scan, [Found(Column(VISITS["cost"].id, INT4))], (Units(),), most=20
     ),
     "a union of a type with another one's name": of(
         UnionAll((costs(NUMERIC),), ((90, INT4, (11,)), (92, NAMED, (91,))), 90),

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from rules.kernel.relation import Relation
-from rules.kernel.render import Renderer
 from rules.kernel.statement import Bounded
 from rules.refusal import Refusal
 from rules.replay import Kernel
 from tests.kernel.claims import moved_by
+from tests.kernel.known import Rows, check_known, rows_sql
 from tests.kernel.shapes import ASKED, SHAPES, Shape
 from tests.kernel.statements import FORMS, Answer, answer
 from tests.kernel.world import REORDERED, UNITS, World
@@ -22,8 +21,6 @@ PLANS = (
     "SET LOCAL standard_conforming_strings = off",
     *map(REORDERED.format, ("ctid DESC", "md5(id::text)")),
 )
-
-Rows = Counter[tuple[str | None, ...]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,8 @@ class Looked:
     def __init__(self, world: World, name: str, shape: Shape) -> None:
         self._connection, self.name = world.connection, name
         kernel = Kernel(world.ground)
-        self._rows = _rows_sql(kernel.relation(shape.rows))
+        self.relation = kernel.relation(shape.rows)
+        self._rows = rows_sql(self.relation)
         self._statements = {form: kernel.bounded(replace(shape.statement, form=form)) for form in (*FORMS, None)}
 
     @property
@@ -59,6 +57,7 @@ def check_shapes(world: World) -> set[str]:
     whole = [each.seen() for each in looked]
     for each, seen in zip(looked, whole, strict=True):
         assert seen.rows, f"{each.name}: no rows"
+        check_known(world, each.name, each.relation, seen.rows)
         assert all(one == seen.answers[0] for one in seen.answers), f"{each.name}: the forms differ"
     for plan in PLANS:
         with changed(world, plan):
@@ -101,15 +100,6 @@ def _check_leaving(looked: Looked, whole: Seen, less: Seen, unit: str) -> None:
             assert sum(map(abs, moved)) <= measured.sensitivity.l1, f"{looked.name}: {moved} is more than {measured}"
             assert sum(number**2 for number in moved) <= measured.sensitivity.l2_squared, f"{looked.name}: {moved}"
             assert max(map(abs, moved), default=0) <= measured.sensitivity.largest, f"{looked.name}: {moved}"
-
-
-def _rows_sql(relation: Relation) -> str:
-    """All rows as texts, the unit first."""
-    assert relation.unit is not None
-    assert relation.unit.column is not None
-    source = Renderer().render(relation, frozenset(relation.types))
-    numbers = dict.fromkeys((relation.unit.column, *relation.types))
-    return f"SELECT {', '.join(f'({source.names[number]})::text' for number in numbers)} {source.clause()}"
 
 
 @contextmanager

@@ -77,6 +77,17 @@ QUESTIONS = (
         2,
         None,
     ),
+    Question(
+        (),
+        (
+            *(Count(case=Case(0, number)) for number in range(2)),
+            Sum(SUMMANDS[6], case=Case(0, 0)),
+            *(Units(case=Case(0, number)) for number in range(2)),
+            *(Distinct(column("a"), case=Case(0, number)) for number in range(2)),
+        ),
+        2,
+        None,
+    ),
 )
 LADDERS = (RowLadder((1, 2, 4, 8)), GroupLadder((1, 2, 3)), SumLadder(Sum(_SMALL_SUM), (1, 3, 9, 27)))
 

@@ -129,10 +129,36 @@ SHAPES: dict[str, Shape] = {
         Join("inner", PEOPLE.scan, SPOTS.scan, _equal(PEOPLE["level"], SPOTS["size"]), TRUE), rows_per_unit=1
     ),
     "items": Shape(ITEMS.scan, (Count(), _money(ITEMS["amount"]))),
+    "parts and some of their items": Shape(
+        Join(
+            "left",
+            PARTS.scan,
+            ITEMS.scan,
+            _equal(PARTS["item_id"], ITEMS["id"]),
+            Apply(">", "({0} > {1})", (PARTS["size"], ITEMS["id"]), BOOLEAN),
+        )
+    ),
     "parts of items": Shape(Join("inner", PARTS.scan, ITEMS.scan, _equal(PARTS["item_id"], ITEMS["id"]), TRUE)),
     "parts of like numbers": Shape(Join("inner", PARTS.scan, ITEMS.scan, _equal(PARTS["size"], ITEMS["id"]), TRUE)),
     "parts of other keys": Shape(Join("inner", PARTS.scan, ITEMS.scan, _equal(PARTS["id"], ITEMS["id"]), TRUE)),
     "one row": Shape(COUNTS.scan, (Count(), Units()), (), 5),
+    "one row and a cap of its total": Shape(COUNTS.scan, (Sum(Summand(COUNTS["n"], WHOLE), total=2),)),
+    "per city of a person": Shape(PerUnit(Join("inner", V.scan, PEOPLE.scan, (), TRUE), ((95, PEOPLE["city"]),), ())),
+    "per number of others": Shape(
+        PerUnit(Join("left", V.scan, COUNTS.scan, _equal(V["n"], COUNTS["n"])), ((95, COUNTS["n"]),), ())
+    ),
+    "per region of spots": Shape(
+        PerUnit(
+            Join("inner", PEOPLE.scan, SPOTS.scan, _equal(PEOPLE["level"], SPOTS["size"])), ((95, SPOTS["region"]),), ()
+        )
+    ),
+    "per number of a kind": Shape(
+        PerUnit(PerUnit(W.scan, ((95, W["kind"]),), ((NUMBER.id, ROWS),)), ((96, NUMBER),), ()), rows_per_unit=5
+    ),
+    "per half": Shape(
+        PerUnit(Project(V.scan, ((97, Apply("/", "({0} / 2)", (V["n"],), INT4)),)), ((96, Column(97, INT4)),), ()),
+        rows_per_unit=5,
+    ),
     "one row of two": Shape(Join("inner", PEOPLE.scan, COUNTS.scan, (), TRUE), rows_per_unit=5),
     "one row of many": Shape(Join("inner", PEOPLE.scan, V.scan, (), TRUE)),
     "a partial key": Shape(PARTLY.scan),
@@ -142,6 +168,15 @@ SHAPES: dict[str, Shape] = {
     ),
     "public rows filtered": Shape(
         Join("inner", PEOPLE.scan, Semi(PLACES.scan, V.scan, _equal(PLACES["id"], V["place"]), TRUE), (), TRUE),
+        is_refused=True,
+    ),
+    "public rows counted": Shape(
+        Join(
+            "inner",
+            PEOPLE.scan,
+            Correlated(PLACES.scan, V.scan, _equal(PLACES["id"], V["place"]), TRUE, ((NUMBER.id, ROWS),)),
+        ),
+        (Sum(Summand(NUMBER, WHOLE)),),
         is_refused=True,
     ),
     "computed when read": Shape(SHARES.scan, (Sum(Summand(SHARES["whole"], WHOLE)),), is_refused=True, is_new=True),
