@@ -77,15 +77,18 @@ def _scan(script: k.Scan, ground: Ground) -> Relation:
 
 
 def _identity_column(script: k.Scan, key: tuple[str, ...], names: Mapping[str, int]) -> int | None:
-    """A key of one column is the identity itself; several are told as one text, under a number of its own."""
+    """A key of one column is the identity itself, and has to be read; several are told as one text, under a number of
+    its own."""
     match key:
         case ():
             return None
-        case (only,) if only in names:
-            return names[only]
-    if script.unit is None or script.unit in names.values():
+        case (only,):
+            number = names.get(only)
+        case _:
+            number = None if script.unit in names.values() else script.unit
+    if number is None:
         raise Mismatch("the plan has no number for the identity of a row")
-    return script.unit
+    return number
 
 
 def _with_path(

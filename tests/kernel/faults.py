@@ -148,6 +148,21 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     ),
     "candidates that are not all": ((rows._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
 }
+OF_ROW_UNITS: dict[str, tuple[Edit, ...]] = {
+    "rows of two tables that are one unit": (
+        (relation.check_same_units, "if one.unit.kind != two.unit.kind:", "if False:"),
+    ),
+    "units of two kinds in a union": ((relations._union_all, "len(kinds) > 1 or ", ""),),
+    "rows that nothing tells apart, several times": (
+        (relations._joined_with_public, "if kept.unit.column is None and not is_single:", "if False:"),
+    ),
+    "several values of a key told without their lengths": (
+        (render._told_apart, "char_length(({column})::text) || ':' || ", ""),
+    ),
+    "an identity under another column's number": (
+        (relations._identity_column, "None if script.unit in names.values() else script.unit", "script.unit"),
+    ),
+}
 OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "group keys as they are spelled": (
         (expressions.canonical, 'return f"trim_scale(({sql})::numeric)"', "return sql"),

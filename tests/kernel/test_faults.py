@@ -6,10 +6,11 @@ from functools import partial
 import psycopg
 import pytest
 
-from tests.kernel.faults import OF_ROWS, OF_STATEMENTS, Edit, planted
+from tests.kernel.faults import OF_ROW_UNITS, OF_ROWS, OF_STATEMENTS, Edit, planted
 from tests.kernel.hostile import STATEMENTS, check_hostile
 from tests.kernel.locality import check_asked, check_shapes
 from tests.kernel.picked import check_picked
+from tests.kernel.row_units import check_row_units
 from tests.kernel.shapes import SHAPES
 from tests.kernel.world import World
 
@@ -20,6 +21,7 @@ def test_without_a_fault_the_oracles_find_none(connection: psycopg.Connection, w
     has_virtual = world.catalog.version >= 180000
 
     check_picked(connection)
+    check_row_units(connection)
     check_asked(world)
     assert check_shapes(world) == {
         name for name, shape in SHAPES.items() if shape.is_refused and (has_virtual or not shape.is_new)
@@ -39,6 +41,12 @@ def test_a_fault_in_rows_is_found(world: World, name: str) -> None:
         pytest.skip("the server has no such columns")
     hostile = (partial(check_hostile, world, statement) for statement in STATEMENTS.values())
     assert_found(OF_ROWS[name], lambda: check_shapes(world), lambda: check_asked(world), *hostile)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", OF_ROW_UNITS)
+def test_a_fault_in_rows_as_units_is_found(connection: psycopg.Connection, name: str) -> None:
+    assert_found(OF_ROW_UNITS[name], lambda: check_row_units(connection))
 
 
 def assert_found(edits: tuple[Edit, ...], *oracles: Callable[[], object]) -> None:
