@@ -123,4 +123,6 @@ def test_workers_of_a_parallel_plan_compute_what_products_share_once(connection:
         plan = [line.strip() for (line,) in connection.execute(f"EXPLAIN (COSTS off) {sql}").fetchall()]
 
     assert "FROM (SELECT * FROM r OFFSET '0') AS r" in sql
-    assert "->  Partial Aggregate" in plan
+    assert "->  Parallel Seq Scan on facts t1" in plan
+    if connection.info.server_version >= 150000:  # before, what they compute is added up by one process
+        assert "->  Partial Aggregate" in plan
