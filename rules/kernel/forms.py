@@ -61,10 +61,11 @@ def statement_sql(frame: Frame, form: Form, *, candidates: str | None = None, th
     steps, parts = _parts(frame, form, candidates)
     earlier = "".join(f", {name} AS {_ONCE.get(name, '')}({sql})" for name, sql in steps)
     shown = [*source.shown, *(saturated(f"sum({term.name})") for term in source.terms)]
+    by = grouped(source.names) if shown else " GROUP BY ()"  # or else there would be one for each row
     having = "" if threshold is None else f" HAVING sum(x{threshold}) > 0"
     return (
         f"WITH r AS NOT MATERIALIZED ({source.sql}){earlier} "
-        f"SELECT {', '.join(shown)} FROM ({' UNION ALL '.join(parts)}) AS t{grouped(source.names)}{having}"
+        f"SELECT {', '.join(shown)} FROM ({' UNION ALL '.join(parts)}) AS t{by}{having}"
     )
 
 

@@ -279,6 +279,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "the cap of groups ignored": ((forms._unit, '"rn <= {most}"', '"rn > 0"'),),
+    "a row for each where nothing is asked": ((forms.statement_sql, "if shown else", "if True else"),),
     "groups in which nobody counts": ((forms.statement_sql, '"" if threshold is None else', '"" if True else'),),
     "different values not cut": ((forms._different, '" WHERE rn <= {frame.caps.rows}"', '" WHERE rn > 0"'),),
     "different values counted once for each group": (

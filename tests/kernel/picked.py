@@ -60,6 +60,7 @@ QUESTIONS = (
     Question(
         (_BOTH,), (Count(_TRUE), Units(), Units(_TRUE), Values(SUMMANDS[0]), Sum(SUMMANDS[6], centred=True)), 3, 2
     ),
+    Question((), (), 2, None),
     Question((), (Sum(_WIDEST), Units(), Products(SUMMANDS[6], SUMMANDS[7])), 1, None),
     Question((Found(column("b")),), (Count(), Units(_TRUE), Units()), 3, 1),
     Question((Found(column("a")),), (Units(_TRUE), Count()), 2, 1),
