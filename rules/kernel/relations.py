@@ -110,7 +110,7 @@ def _with_path(
 
 def _values(script: k.Values) -> Relation:
     """Constants: the same in every database."""
-    if any(len(row) != len(script.columns) for row in script.rows):
+    if not script.columns or any(len(row) != len(script.columns) for row in script.rows):
         raise Mismatch("a row of the plan's constants lacks a column")
     types = [kind.plain() for _, kind in script.columns]
     if any(constant.type.plain() != kind for row in script.rows for constant, kind in zip(row, types, strict=True)):
@@ -259,6 +259,8 @@ def _union_all(script: k.UnionAll, branches: tuple[Relation, ...]) -> Relation:
     for _, _, taken in script.columns:
         if len(taken) != len(branches) or any(n not in branch.types for n, branch in zip(taken, branches, strict=True)):
             raise Mismatch("a branch of the plan's union lacks a column")
+    if not script.columns or not branches:
+        raise Mismatch("the plan's union has nothing in it")
     types = {number: kind for number, kind, _ in script.columns}
     units = [branch.unit for branch in branches]
     if all(unit is None for unit in units):

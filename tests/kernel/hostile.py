@@ -139,6 +139,9 @@ STATEMENTS = {
     "constants of another type than their column's": of(
         Join("inner", COUNTS.scan, Values(((91, INT4),), ((Constant(NUMERIC, "1.0"),),)), (), TRUE)
     ),
+    "constants without a column": of(Join("inner", COUNTS.scan, Values((), ((),)))),
+    "a union without a column": of(Join("inner", COUNTS.scan, UnionAll((Table("places", 80).scan,), ()))),
+    "a union of nothing": of(Join("inner", COUNTS.scan, UnionAll((), ((90, INT4, ()),)))),
     "a union that takes another column for the unit": of(
         UnionAll((VISITS.scan,), ((90, NUMERIC, (VISITS["id"].id,)),), 90), most=1
     ),
