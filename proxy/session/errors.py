@@ -36,6 +36,10 @@ _PROTECTED: Final = re.compile(
 _CLOSED_BY_POSTGRESQL: Final = re.compile(
     "permission denied for (?:table sql_parts|view (?:transforms|_pg_(?:foreign_[a-z_]+|user_mappings)))"
 )  # those of information_schema that nobody but a superuser may read
+_TOO_LARGE: Final = (
+    "Joins of protected tables with it are answered. Your DBA can raise --max-public-rows; with public_reader in the "
+    "rules, subqueries over it that stand in a query of protected tables are answered."
+)
 SCHEMA_CHANGED: Final = RulesChanged("the schema changed while the statement ran", hint="Run it again.")
 SHUTDOWN: Final = ("57P01", "terminating connection due to administrator command")
 LOGIN_TIMEOUT: Final = ("57014", "canceling authentication due to timeout")
@@ -137,11 +141,9 @@ def find_denial(raw: bytes, closed: Mapping[str, str]) -> Refusal | None:
     if match is None or match[1].startswith("pg_") or _CLOSED_BY_POSTGRESQL.fullmatch(said):
         return None
     if match[1] in closed:
-        return NotAllowed(
-            f'public table "{match[1]}" cannot be queried: {closed[match[1]]}',
-            hint="Joins of protected tables with it are answered. Your DBA can raise --max-public-rows; with "
-            "public_reader in the rules, subqueries over it that stand in a query of protected tables are answered.",
-        )
+        reason = closed[match[1]]
+        hint = _TOO_LARGE if "--max-public-rows" in reason else "Ask your DBA to run noisegate check, and to mend that."
+        return NotAllowed(f'public table "{match[1]}" cannot be queried: {reason}', hint=hint)
     return NotAllowed(
         f'this kind of statement cannot read table "{match[1]}"',
         hint="Take out FOR UPDATE or FOR SHARE. Aggregates of protected tables are answered in a SELECT of their own.",

@@ -8,7 +8,7 @@ from math import exp
 
 from rules.catalog import SERVERS, Catalog, Column, Table, TableName, find_codec, find_missing
 from rules.policy.check_budget import check_budgets
-from rules.policy.check_reading import check_copied, check_indexes, check_overrides, check_reading
+from rules.policy.check_reading import check_copied, check_indexes, check_overrides, check_reading, check_standby
 from rules.policy.column_kind import are_joinable, kind_of, misfit, misfits
 from rules.policy.exposure import check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
@@ -36,6 +36,7 @@ def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
             findings.extend(_protected(path, table, rules, policy, catalog))
         if table is not None:
             findings.extend(check_indexes(path, table, catalog))
+            findings.extend(check_standby(path, table, catalog))
     return by_severity(findings)
 
 

@@ -56,6 +56,15 @@ def check_indexes(path: str, table: Table, catalog: Catalog) -> Iterator[Finding
                 yield warning(path, words, advice)
 
 
+def check_standby(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
+    """A standby has no rows of UNLOGGED tables, and PostgreSQL refuses to read them there."""
+    for part in catalog.tables:
+        if part.missing and (part == table or table in catalog.ancestors_of(part)):
+            whose = "it" if part == table else f"{part.name}, whose rows are in it,"
+            words = f"{whose} is UNLOGGED, and this server is a standby: what reads it is refused"
+            yield warning(path, words, "on the primary, ALTER TABLE … SET LOGGED; or let database name the primary")
+
+
 def check_overrides(catalog: Catalog) -> Iterator[Finding]:
     """By PostgreSQL's own casts, operators and functions a statement of ours means what it does and fails on no row."""
     for name in catalog.overrides:

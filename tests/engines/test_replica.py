@@ -14,6 +14,7 @@ import pytest
 from proxy.twin.embedded import Cluster, server_binaries
 from tests.conftest import SERVER, make_shop
 from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 from tests.support.running import noisegate, start
 
 pytestmark = pytest.mark.long
@@ -29,8 +30,15 @@ CREATE TABLE visits (id integer PRIMARY KEY, customer_id integer NOT NULL);
 INSERT INTO visits SELECT i, 1 + i % 400 FROM generate_series(1, 400000) AS i;
 GRANT SELECT ON visits TO noisegate_reader
 """
+DRAFTS = """
+CREATE UNLOGGED TABLE drafts (id integer PRIMARY KEY, customer_id integer NOT NULL);
+CREATE UNLOGGED TABLE notices (id integer PRIMARY KEY, words text);
+INSERT INTO notices VALUES (1, 'closed on Monday');
+GRANT SELECT ON drafts, notices TO noisegate_reader
+"""
 PUBLIC = "  products: public\n"
 RULES = shop_data.RULES.replace(PUBLIC, f"{PUBLIC}  visits: {{unit: customer_id, rows_per_unit: 3}}\n")
+WITH_DRAFTS = shop_data.RULES.replace(PUBLIC, f"{PUBLIC}  drafts: {{unit: customer_id}}\n  notices: public\n")
 SLOW = "SELECT count(*) FROM visits AS v WHERE EXISTS (SELECT FROM visits AS w WHERE w.customer_id = v.customer_id{})"
 
 
@@ -83,12 +91,7 @@ def test_a_statement_that_recovery_cancels_is_charged_and_stops_nobody(
 ) -> None:
     with _connect(primary.dsn("shop")) as owner:
         owner.execute(VISITS)
-        (flushed,) = owner.execute("SELECT pg_current_wal_flush_lsn()").fetchone() or (None,)
-        with _connect(standby.dsn("shop")) as replayed:
-            for _ in range(600):
-                if replayed.execute("SELECT pg_last_wal_replay_lsn() >= %s", (flushed,)).fetchone() == (True,):
-                    break
-                time.sleep(0.05)
+        _wait_for_replay(owner, standby)
         dsn = standby.dsn("shop", shop_data.READER)
         with noisegate(tmp_path, dsn, rules=RULES) as proxy, _connect(proxy.dsn()) as session:
             session.execute("SET noisegate.reuse = off")
@@ -108,12 +111,42 @@ def test_a_statement_that_recovery_cancels_is_charged_and_stops_nobody(
     assert after is not None
 
 
+def test_unlogged_tables_are_warned_of_and_refused_for_nothing(
+    primary: Cluster, standby: Cluster, tmp_path: Path
+) -> None:
+    with _connect(primary.dsn("shop")) as owner:
+        owner.execute(DRAFTS)
+        _wait_for_replay(owner, standby)
+    catalogs = [catalog_of(place.dsn("shop")) for place in (primary, standby)]
+
+    with (
+        noisegate(tmp_path, standby.dsn("shop", shop_data.READER), rules=WITH_DRAFTS) as proxy,
+        _connect(proxy.dsn()) as session,
+    ):
+        outcomes = [_outcome(session, f"SELECT count(*) FROM {name}") for name in ("drafts", "notices", "products")]
+        spent = session.execute("SELECT epsilon_spent FROM noisegate.budget WHERE account = 'yours'").fetchone()
+
+    missing = [[str(table.name) for table in catalog.tables if table.missing] for catalog in catalogs]
+    assert missing == [[], ["drafts", "notices"]]
+    assert sum("is UNLOGGED, and this server is a standby" in line for line in proxy.lines) == 2
+    assert (outcomes, spent) == (["0A000", "42501", None], (0,))
+
+
 def _outcome(session: psycopg.Connection, sql: str) -> str | None:
     try:
         session.execute(sql.encode()).fetchall()
     except psycopg.Error as error:
         return error.sqlstate
     return None
+
+
+def _wait_for_replay(owner: psycopg.Connection, standby: Cluster) -> None:
+    (flushed,) = owner.execute("SELECT pg_current_wal_flush_lsn()").fetchone() or (None,)
+    with _connect(standby.dsn("shop")) as replayed:
+        for _ in range(600):
+            if replayed.execute("SELECT pg_last_wal_replay_lsn() >= %s", (flushed,)).fetchone() == (True,):
+                return
+            time.sleep(0.05)
 
 
 def _connect(dsn: str) -> psycopg.Connection:

@@ -156,6 +156,17 @@ def test_an_index_that_was_made_by_another_version_of_its_collation_is_warned_of
     assert warned.message.startswith('its index "old" was made by another version of its collation')
 
 
+def test_an_unlogged_table_of_a_standby_is_warned_of() -> None:
+    part = replace(table("orders_2027"), kind="partition", parents=(ORDERS.name,), missing=True)
+    for tables, words in (
+        ((replace(ORDERS, missing=True),), "it is UNLOGGED, and this server is a standby"),
+        ((ORDERS, part), "orders_2027, whose rows are in it, is UNLOGGED, and this server is a standby"),
+    ):
+        findings = check_policy(policy(), replace(CATALOG, tables=(CUSTOMERS, *tables, ITEMS)))
+        (warned,) = (finding for finding in findings if finding.severity == Severity.WARNING)
+        assert warned.message.startswith(words)
+
+
 def test_a_second_way_to_a_unit_is_told() -> None:
     both = replace(
         ORDERS,

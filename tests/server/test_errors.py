@@ -70,6 +70,18 @@ def test_a_protected_table_that_the_twin_closes_is_told_in_ours(name: str) -> No
     assert "FOR UPDATE" in refusal.hint
 
 
+def test_a_public_table_that_could_not_be_read_is_not_said_to_be_too_large() -> None:
+    said = error_response(NotAllowed("permission denied for table notices")).encode()
+    unreadable = find_denial(said, {"notices": "the proxy could not read it"})
+    large = find_denial(said, {"notices": "it has more than 29 rows (--max-public-rows)"})
+
+    assert unreadable is not None
+    assert large is not None
+    assert "noisegate check" in unreadable.hint
+    assert "raise --max-public-rows" in large.hint
+    assert "--max-public-rows" not in unreadable.hint
+
+
 @given(message=st.text(), hint=st.text())
 def test_any_text_can_be_sent(message: str, hint: str) -> None:
     response = error_response(Refusal(message, hint=hint))

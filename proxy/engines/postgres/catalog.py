@@ -199,7 +199,7 @@ def _tables(
             comment,
             has_children,
             row_security,
-            definition,
+            view,
             partition_key,
             fingerprints.get(oid, ""),
             foreign,
@@ -209,8 +209,9 @@ def _tables(
             sources.get(oid, ()),
             unfinished.get(oid, ()),
             outdated.get(oid, ()),
+            missing,
         )
-        for oid, schema, name, kind, comment, has_children, row_security, definition, partition_key, foreign in rows
+        for oid, schema, name, kind, comment, has_children, row_security, view, partition_key, foreign, missing in rows
     )
 
 

@@ -130,7 +130,8 @@ SELECT c.oid, n.nspname, c.relname,
             WHEN c.relkind = 'f' THEN 'foreign table' ELSE 'table' END,
        obj_description(c.oid, 'pg_class'), {HAS_CHILDREN}, c.relrowsecurity,
        CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
-       CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END, {FOREIGN}
+       CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END, {FOREIGN},
+       c.relpersistence = 'u' AND pg_is_in_recovery()
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND {OURS}
 ORDER BY n.nspname, c.relname
