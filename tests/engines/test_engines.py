@@ -39,6 +39,23 @@ def test_what_no_engine_reads_is_refused(text: str) -> None:
         real_database(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres//ada:s3cret@db/shop",
+        "postgresql://ada:s3cret%zz@db/shop",
+        "postgresql://ada:s3cret%00@db/shop",
+        "postgresql://ada:s3cret@[db/shop",
+        "postgresql://ada:s3@cret@db/shop",
+        "host=db password=very s3cret",
+    ],
+)
+def test_a_password_in_what_no_engine_reads_is_not_repeated(text: str) -> None:
+    with pytest.raises(ValueError, match=r"connection string|write %40") as refusal:
+        real_database(text)
+    assert "cret" not in str(refusal.value)
+
+
 def test_another_role_keeps_the_rest_of_the_connection_string() -> None:
     reader = real_database(real_database("host=db dbname=shop user=owner").as_role("noisegate_reader", "s p'ace"))
 

@@ -1,6 +1,7 @@
 """A PostgreSQL by its libpq connection string; see `proxy.engines.engine.Database`."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,8 +26,10 @@ class PostgresDatabase:
         try:
             self._parameters = conninfo_to_dict(dsn)
         except psycopg.ProgrammingError as error:
-            words = f"this is not a connection string, as {_EXAMPLE}: {str(error).strip()}"
+            words = f"this is not a connection string, as {_EXAMPLE}: {_without_secrets(str(error))}"
             raise ValueError(words) from None
+        if "://" in dsn and "@" in str(self._parameters.get("host", ""))[1:]:
+            raise ValueError("no host has an @ in its name: where a URI has a password with an @, write %40 for it")
 
     @property
     def name(self) -> str:
@@ -67,3 +70,15 @@ class PostgresDatabase:
                 connection.execute(sql.encode())
         except psycopg.Error as error:
             raise GrantsFailed(error.diag.message_primary or "", cause=cause_of(error)) from None
+
+
+def _without_secrets(said: str) -> str:
+    """Leave out the piece that libpq quotes as what it cannot read: of a URI it has the password in it.
+
+    Example:
+        >>> _without_secrets('invalid percent-encoded token: "s3%zz"')
+        'invalid percent-encoded token'
+        >>> _without_secrets('invalid connection option "pasword"')
+        'invalid connection option "pasword"'
+    """
+    return re.split(r'(?: after|:) "', said, maxsplit=1)[0].strip()
