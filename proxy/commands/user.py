@@ -22,6 +22,7 @@ from proxy.execute.clock import system_clock
 from proxy.load_config import ConfigurationError, read_rules
 from proxy.load_logins import VerifiersError, line_of, read_filed, read_verifiers, verifiers_path, without_name
 from proxy.wire.scram import USUAL_ITERATIONS, Verifier
+from rules.policy.check_budget import wrong_name
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.policy.rules_yaml import CannotEdit, RulesError, put, remove
@@ -90,6 +91,8 @@ def add(rules: Path, user: NewUser) -> int:
     files, name = Files.read(rules), user.name
     if name in files.policy.accounts:
         raise ConfigurationError(f"{name} is already in the rules; run noisegate user rotate to set a new password")
+    if wrong := wrong_name(name):
+        raise ConfigurationError(f"{name} cannot be added: {wrong}; choose another name")
     if user.until is not None and user.until <= system_clock():
         raise ConfigurationError(f"--until {_moment(user.until)} has passed: {name} could never log in")
     password, is_made = _new_password()

@@ -108,13 +108,23 @@ def _noise(policy: Policy) -> Iterator[Finding]:
     yield warning("noise", words)
 
 
+def wrong_name(name: str) -> str:
+    """Return why an analyst cannot have this name, which is that of a role in the twin, or "".
+
+    Example:
+        >>> wrong_name("ada"), wrong_name("pg_ada")
+        ('', 'this name is reserved for PostgreSQL or Noisegate')
+    """
+    if name.startswith(("pg_", "_ng")) or name in ("public", "none", "postgres", "noisegate", "noisegate_owner"):
+        return "this name is reserved for PostgreSQL or Noisegate"
+    return "" if 0 < len(name.encode()) <= 63 else "the name of a role has 1 to 63 bytes"
+
+
 def _analysts(policy: Policy) -> Iterator[Finding]:
     for name, analyst in policy.analysts.items():
         path = dotted(("analysts", name))
-        if name.startswith(("pg_", "_ng")) or name in ("public", "none", "postgres", "noisegate", "noisegate_owner"):
-            yield error(path, "this name cannot be the name of a PostgreSQL role", "choose another name")
-        elif len(name.encode()) > 63 or not name:
-            yield error(path, "a role's name has 1 to 63 bytes")
+        if wrong := wrong_name(name):
+            yield error(path, wrong, "choose another name")
         if analyst.epsilon is not None and analyst.epsilon > policy.budget.epsilon:
             yield warning(path, f"epsilon {analyst.epsilon} is above the whole budget's {policy.budget.epsilon}")
         if analyst.epsilon is not None and analyst.epsilon < policy.defaults.epsilon <= policy.budget.epsilon:

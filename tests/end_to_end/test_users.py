@@ -92,6 +92,7 @@ def test_a_user_of_the_rules_has_the_verifiers_there(shop: RealDatabase, tmp_pat
     ("arguments", "words"),
     [
         (("add", "ada"), "ada is already in the rules"),
+        (("add", "pg_ada"), "pg_ada cannot be added: this name is reserved"),
         (("add", "grace", "--role", "unknown"), 'the role "unknown" of grace is not in roles'),
         (("add", "grace", "--until", "2020-01-31"), "--until 2020-01-31 00:00:00+00:00 has passed"),
         (("rotate", "eve"), "there is no analyst eve"),

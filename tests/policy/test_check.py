@@ -85,7 +85,7 @@ def test_a_sound_policy_has_no_error_and_no_warning() -> None:
         ("{lower: 0, upper: 9}", "{lower: 1e8, upper: 1e9}", "no value of type numeric(10,2) lies between"),
         ("{unit: customer_id, rows", "{rows", "tables.orders: a protected table needs a unit"),
         ("orders.id", "customers.city", "customers.city is not proved unique"),
-        ("ada:", "pg_ada:", "this name cannot be the name of a PostgreSQL role"),
+        ("ada:", "pg_ada:", "this name is reserved for PostgreSQL or Noisegate"),
         (
             "{values: [Berlin]}",
             "{sum_per_unit: auto}",
