@@ -298,7 +298,7 @@ def _leaf(reading: BlockReading) -> Callable[[s.Expression], Operand | None]:
                     return reading.aggregate(expression)
             case s.Name(parts=(*_, name)):
                 message = f'column "{name}" must be used in an aggregate inside of noisegate.typical'
-                raise NotSupported(message, hint="Its value follows from the rows of a block alone.")
+                raise NotSupported(message, hint="Aggregate it, as in noisegate.typical(avg(x), …).")
         return None
 
     return leaf
