@@ -232,7 +232,14 @@ class App:
             self.listener, sessions, service, engine, planner, twins, parts.ledger, clock=system_clock
         )
         refresh = partial(self._look, parts)
-        self._console = Console(self._vitals, lambda: self.policy, lambda: parts.freeze.unseen, self.reload, refresh)
+        self._console = Console(
+            self._vitals,
+            lambda: self.policy,
+            lambda: parts.freeze.unseen,
+            lambda: parts.freeze.is_locked,
+            self.reload,
+            refresh,
+        )
         return parts
 
     async def _keep_looking(self, parts: Components) -> None:

@@ -36,6 +36,7 @@ class Freeze:
     rules: Path
     seen: Seen | None = None
     unseen: tuple[Unseen, ...] = ()  # what is hidden now, for operators
+    is_locked: bool = True  # else it was seen as the rules were read, and is seen anew whenever they are
 
     def read_again(self, policy: Policy, catalog: Catalog) -> "Freeze":
         """At the start and when rules are loaded, which are acts of the DBA."""
@@ -45,7 +46,7 @@ class Freeze:
                 f"warning: there is no {lock_of(self.rules).name}, so each start and reload shows analysts the columns "
                 f"that exist then; run noisegate lock {self.rules} to record the schema"
             )
-        return replace(self, seen=seen or see(policy, catalog))
+        return replace(self, seen=seen or see(policy, catalog), is_locked=seen is not None)
 
     def hide(self, policy: Policy, catalog: Catalog) -> Policy:
         """The rules as analysts meet them."""
@@ -56,7 +57,7 @@ class Freeze:
         unseen = () if self.seen is None else find_unseen(policy, catalog, self.seen)
         new = [late for late in unseen if late not in before]
         for late in new:
-            tell(str(late.finding(lock_of(self.rules).name, str(self.rules))))
+            tell(str(late.finding(lock_of(self.rules).name, str(self.rules), is_locked=self.is_locked)))
             warn("hidden_until_locked", place=late.place)
         for finding in self.resting(policy, catalog) if new else ():
             tell(str(finding))

@@ -42,6 +42,7 @@ class Console:
     vitals: Vitals
     policy: Callable[[], Policy]
     unseen: Callable[[], Sequence[Unseen]]
+    is_locked: Callable[[], bool]  # else what is unseen is shown when the rules are read again
     reload: Callable[[], Coroutine[Any, Any, str]]  # why it was not done, or nothing
     refresh: Callable[[], Coroutine[Any, Any, bool]]
 

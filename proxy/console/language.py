@@ -30,7 +30,7 @@ HELP: Final = (
     ("SHOW TWINS", "the twins, and public tables that could not be copied"),
     ("SHOW FAULTS", "faults that stop analysts now"),
     ("SHOW RULES", "the rules in force"),
-    ("SHOW UNSEEN", "what appeared in the schema since it was locked, and is hidden from analysts"),
+    ("SHOW UNSEEN", "what appeared in the schema since it was locked, or the rules were read, and is hidden"),
     ("SHOW VERSION", "the version of the proxy"),
     ("HELP", "this list, as SHOW HELP"),
     ("RELOAD", "read rules and certificate again, as SIGHUP does"),

@@ -51,11 +51,14 @@ class Unseen:
     def place(self) -> str:
         return f"{self.table}.{self.column}" if self.column else self.table
 
-    def finding(self, lock: str, rules: str) -> Finding:
-        """For `check`."""
-        path = ("tables", self.table, "columns", self.column) if self.column else ("tables", self.table)
+    def finding(self, lock: str, rules: str, *, is_locked: bool = True) -> Finding:
+        """For `check`, and for the log: without a lock file it is hidden for as long as nobody reads the rules."""
+        path = dotted(("tables", self.table, "columns", self.column) if self.column else ("tables", self.table))
+        if not is_locked:
+            words = f"{self.change} since the rules were read: it is hidden from analysts until they are read again"
+            return warning(path, f"{words}, for there is no {lock}", f"review it, then run noisegate lock {rules}")
         hint = f"once you have reviewed it, run noisegate lock {rules}"
-        return warning(dotted(path), f"{self.change} since {lock} was written: it is hidden from analysts", hint)
+        return warning(path, f"{self.change} since {lock} was written: it is hidden from analysts", hint)
 
 
 def see(policy: Policy, catalog: Catalog) -> Seen:

@@ -29,7 +29,7 @@ class Office:
     def __init__(self, path: Path) -> None:
         self.gate, self.sessions, self._path = Gate(), list[ConsoleSession](), path
         vitals = cast(Vitals, SimpleNamespace(service=SimpleNamespace(gate=self.gate)))
-        self._console = Console(vitals, self._policy, self._unseen, self._reload, self._refresh)
+        self._console = Console(vitals, self._policy, self._unseen, lambda: True, self._reload, self._refresh)
 
     async def open_session(self, login: Login, client: ClientPort) -> Session:
         self.sessions.append(ConsoleSession(self._console, login, client))

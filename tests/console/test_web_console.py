@@ -62,6 +62,15 @@ def test_without_a_login_there_is_the_login_page_alone(visitor: Visitor) -> None
         assert visitor._ask("POST", path, "amount=5&analyst=ada").headers["location"] == "/login"
 
 
+def test_without_a_lock_health_does_not_say_that_the_schema_was_locked(visitor: Visitor) -> None:
+    visitor.log_in("root")
+
+    page = visitor.get("/health").text
+
+    assert "The schema is not locked" in page
+    assert "since it was locked" not in page
+
+
 def test_wrong_passwords_and_strangers_are_told_the_same(running: Noisegate) -> None:
     told = {}
     for user in ("root", "ada", "nobody"):

@@ -52,6 +52,8 @@ def test_what_appears_is_hidden_until_it_is_acknowledged(
             assert {event["place"] for event in running.events("hidden_until_locked")} == {
                 "products.margin", "customers.salary", "orders.amount", "v"
             }  # fmt: skip
+            since = "since rules.lock was written" if is_locked else "since the rules were read"
+            assert sum(since in line for line in running.lines) == 4
             if is_locked:
                 checked = command("check", str(rules), database=shop.reader_dsn)
                 assert checked.returncode == 0

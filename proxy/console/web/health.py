@@ -49,6 +49,7 @@ async def show(page: Page) -> Response:
         twins=list(vitals.twins.states().items()),
         closed_tables=[(str(name), reason) for name, reason in vitals.twins.closed_tables.items()],
         unseen=console.unseen(),
+        is_locked=console.is_locked(),
         counted=_counted(),
         is_paused=service.gate.is_closed,
     )
