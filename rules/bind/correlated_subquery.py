@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 from rules.algebra.same_unit import COUNT_HINT
 from rules.bind.inner_answers import InnerQuery, Links
 from rules.bind.scope import PlannerContext
-from rules.bind.walk_syntax import aggregates, conjuncts, first_table, has_window, is_aggregate, parts
+from rules.bind.walk_syntax import conjuncts, first_table, has_window, is_aggregate, parts
 from rules.catalog import TableName
 from rules.frozen import frozen
 from rules.functions.function import Needed, UnreadLiterals
@@ -23,6 +23,7 @@ from rules.sql import syntax as s
 CORRELATED_HINT = (
     "Use = in the WHERE clause of the subquery, or write it as a CTE grouped by the columns it depends on, and join it."
 )
+COUNTS = frozenset(("count", "regr_count"))  # which are 0 of no rows, where other aggregates are NULL
 GROUPED = "_ng_by"  # what such a subquery is called in FROM, once it is grouped by what it depends on
 PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."
 
@@ -42,9 +43,10 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
     inside = _Inside.of(query, context)
     if not (outside := inside.find_lacking(_clauses(query))):
         return ()
-    links = tuple(link for conjunct in conjuncts(query.where) if (link := inside.link(conjunct)) is not None)
+    conditions = dict.fromkeys(conjuncts(query.where))
+    links = tuple(link for condition in conditions if (link := inside.link(condition)) is not None)
     linking = [condition for condition, _ in links]
-    rest = [conjunct for conjunct in conjuncts(query.where) if conjunct not in linking]
+    rest = [condition for condition in conditions if condition not in linking]
     others = (query.items, query.group_by, query.having, query.order_by, rest)
     depends = inside.find_lacking(others)
     if links and not depends and not _is_one_aggregate(query):
@@ -56,12 +58,12 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
     return links
 
 
-def check_no_rows(query: s.Query) -> None:
+def check_grouped(source: s.QuerySource) -> None:
     """Refuse a subquery that was grouped by what it depends on, and is rows of units all the same."""
-    if isinstance(query, s.Select) and isinstance(query.source, s.QuerySource) and query.source.alias == GROUPED:
+    if source.alias == GROUPED:
         message = "the subquery would show numbers of single units: each row around it names one"
         hint = "Tie it to the row around it by a column that many units share."
-        raise NotAllowed(message, hint=hint, about=first_table(query))
+        raise NotAllowed(message, hint=hint, about=first_table(source.query))
 
 
 def check_alone(query: s.Query, context: PlannerContext) -> None:
@@ -78,18 +80,6 @@ def outside_of(links: Links) -> tuple[s.Expression, ...]:
     return tuple(
         expression.arguments[inside_first] for expression, inside_first in links if isinstance(expression, s.Operator)
     )
-
-
-def of_nothing(query: s.Query) -> s.Expression:
-    """Return the value of a subquery without rows: 0 for a bare count, else NULL."""
-    assert isinstance(query, s.Select), "only a SELECT has links"
-    item = query.items[0].expression
-    if isinstance(item, s.Call) and item.name == "count":
-        return s.Constant("number", "0")
-    if any(call.name == "count" for call in aggregates(item)):
-        hint = "Select the count alone in the subquery, and compute with it in the outer query."
-        raise NotSupported("an expression over count() is not supported in a correlated subquery", hint=hint)
-    return s.Constant("null")
 
 
 def _is_one_aggregate(query: s.Select) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rules.bind import in_subquery
-from rules.bind.correlated_subquery import check_alone, links_of, of_nothing, outside_of
+from rules.bind.correlated_subquery import check_alone, links_of, outside_of
 from rules.bind.enums import find_enum
 from rules.bind.inner_answers import Links
 from rules.bind.scope import PlannerContext
@@ -205,15 +205,18 @@ class Binding:
                 )
 
     def _lookup(self, query: s.Query, links: Links) -> Operand:
-        """The answer for what the row around the subquery has."""
+        """The answer for what the row around the subquery has, or where that has none the one of no rows."""
         outside = tuple(map(self.operand, outside_of(links)))
-        rows = self.context.released_rows(query, links)
-        branches = []
-        for *keys, answer in rows:
+        branches = list[tuple[Expression, Operand]]()
+        default = self.operand(s.Constant("null"))  # of an answer that is not there yet
+        for may_be_found, *keys, answer in self.context.released_rows(query, links):
+            if may_be_found == FALSE:
+                default = answer
+                continue
             pairs = zip(outside, keys, strict=True)
             tests = tuple(comparison.compare("=", one, other, self.setting) for one, other in pairs)
             branches.append((all_of(tests), answer))
-        return conditional.case(tuple(branches), self.operand(of_nothing(query)), self.setting)
+        return conditional.case(tuple(branches), default, self.setting)
 
     def _in(self, argument: s.Expression, items: tuple[s.Expression, ...], *, negated: bool) -> Expression:
         expressions = tuple(map(self.operand, items))

@@ -6,6 +6,7 @@ from typing import Final
 from rules.algebra.nodes import JoinKind, Node, is_of_tables
 from rules.algebra.same_unit import always_finds
 from rules.algebra.unit_facts import filtered, joined, known, projected
+from rules.bind.correlated_subquery import check_grouped
 from rules.bind.expression import Leaf
 from rules.bind.inner_answers import columns, keys, table
 from rules.bind.scope import Names, Scope, UnknownName, merge, single
@@ -77,13 +78,16 @@ def _bind_table(state: BindState, source: s.TableSource, ctes: Ctes) -> Tree | O
 
 def _bind_subquery(state: BindState, source: s.QuerySource, ctes: Ctes) -> Tree | Outer:
     try:
-        return _named(state.query(source.query, ctes), source.alias, source.columns)
+        tree = _named(state.query(source.query, ctes), source.alias, source.columns)
     except UnknownName:
         if not source.lateral:
             raise
         hint = "Move it behind all outer joins, with a comma or LEFT JOIN … ON true, and its conditions to WHERE."
         message = "LATERAL is not supported at this position over protected rows"
         raise NotSupported(message, hint=hint, about="LATERAL") from None
+    if _is_protected(tree):
+        check_grouped(source)
+    return tree
 
 
 def _named(bound: BoundSource | Outer, name: str | None, columns: tuple[str, ...]) -> Tree | Outer:

@@ -11,7 +11,7 @@ from rules.algebra.outer_public_rows import check_aggregate, check_key
 from rules.algebra.unit_facts import filtered, projected, tells_unit
 from rules.algebra.within_unit import per_unit
 from rules.bind.answers_inside import has_answer
-from rules.bind.correlated_subquery import Correlated, check_no_rows, links_of, of_nothing
+from rules.bind.correlated_subquery import Correlated, links_of
 from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import bind_from, is_public, leaf_of
 from rules.bind.group_by import distinct_keys, keys_of, output_of
@@ -112,9 +112,7 @@ def _subquery_above(state: BindState, query: s.Query, ctes: Ctes) -> BoundSource
     try:
         return state.query(query, ctes)
     except UnknownName:
-        check_no_rows(query)
         if isinstance(query, s.Select) and (links := links_of(query, state.context)):
-            of_nothing(query)  # refuses what would be lost where nothing is found
             raise Needed(Correlated(query.index, links)) from None
         raise
 

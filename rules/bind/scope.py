@@ -63,7 +63,10 @@ class PlannerContext:
         return find_released(query, use, self.released)
 
     def released_rows(self, query: Query, links: Links) -> tuple[tuple[Constant, ...], ...]:
-        """Return what a scalar subquery gives for each value of what it depends on: these, and then the answer."""
+        """Return what a scalar subquery gives for each value of what it depends on, and where it has no rows.
+
+        First comes whether it may have some, then these values, and last the answer.
+        """
         released = find_released(query, "lookup", self.released, links)
         return constants(released, self.catalog, self.setting)
 

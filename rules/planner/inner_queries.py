@@ -1,25 +1,31 @@
 """Inner queries as statements of their own, and correlated ones as queries that are grouped by what they depend on.
 
 A statement of its own has the CTEs that the inner query sees where it stands. To decorrelate,
-(SELECT sum(x) FROM t WHERE t.a = o.b) becomes (SELECT v FROM (SELECT t.a, sum(x) FROM t GROUP BY t.a) AS g(k, v) WHERE
-g.k = o.b). PostgreSQL gives the same for both; to the planner the second is one block, and something computed from it.
+(SELECT coalesce(sum(x), 0) FROM t WHERE t.a = o.b) becomes (SELECT coalesce(g.v, 0) FROM (VALUES (0)) AS one LEFT JOIN
+(SELECT t.a, sum(x) FROM t GROUP BY t.a) AS g(k, v) ON g.k = o.b). PostgreSQL gives the same for both, also where t has
+no row for o.b; to the planner the second is one block, and something computed from it.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from rules.bind.correlated_subquery import CORRELATED_HINT, GROUPED
+from rules.bind.correlated_subquery import CORRELATED_HINT, COUNTS, GROUPED
 from rules.bind.inner_answers import InnerQuery, Links, PublicColumn
+from rules.frozen import frozen
 from rules.functions.function import UnreadLiterals
 from rules.kernel.expressions import quoted_text
+from rules.planner.error_bars import bar_name
+from rules.planner.find_blocks import is_aggregate
 from rules.planner.public_rows import rows_sql
 from rules.refusal import NotSupported
-from rules.sql.grammar import deparse, parse
+from rules.sql.grammar import deparse
 from rules.sql.lower import expressions_from
 from rules.sql.selects import column_name, target_value
-from rules.sql.tree import Json, Node, bodies, copied, items, kind, walk
+from rules.sql.tree import Json, Node, bodies, copied, items, kind, strings, walk
 from rules.values.value import find_value
 
 _LONGEST_MOMENT = 100  # characters
+_ONE: Final = "_ng_one"  # the rows beside which the groups stand, and their column
 
 
 def statement_of(query: Node, selects: Sequence[Node], inner: InnerQuery) -> str:
@@ -77,7 +83,7 @@ def _statement_over(target: Node, inner: InnerQuery) -> Node:
         case "rows":
             return dict(target)
         case "lookup":
-            return _grouped(target, inner.links)[0]
+            return _for_each(target, inner.links)
     return _select([_item(_sub_link(target, inner.use))])
 
 
@@ -162,16 +168,69 @@ def decorrelate(tree: Node, body: Node, links: Links) -> None:
         )
     for target in bodies(tree, "ResTarget"):
         _keep_name(target, link)
-    inner, outside = _grouped(body, links)
-    keys = [f"_ng_k{place}" for place in range(1, len(outside) + 1)]
-    answer = _column("_ng_v")
-    if _is_count(target_value(body, 0)):  # of no rows it is 0, and an aggregate without groups always has a row
-        (piece,) = parse("SELECT coalesce(pg_catalog.max(_ng_v), 0)")
-        answer = target_value(kind(piece.tree)[1], 0)
-    same = [_equal(_column(GROUPED, key), side) for key, side in zip(keys, outside, strict=True)]
-    made = _select([_item(answer)], [_from(inner, GROUPED, (*keys, "_ng_v"))])
-    made["whereClause"] = _all_of(same)
-    link["subselect"] = {"SelectStmt": made}
+    link["subselect"] = {"SelectStmt": _in_place(body, links)}
+
+
+def _in_place(body: Node, links: Links) -> Node:
+    """The answer that belongs to the row around it, or where there is none the one of no rows."""
+    answers = _Answers.of(body, links)
+    if bodies(answers.item, "SubLink"):  # SELECTs are numbered as they stand, and this one would come before others
+        message = "a subquery beside the aggregate of a correlated subquery is not supported"
+        raise NotSupported(message, hint="Select the aggregate alone, and compute with it in the outer query.")
+    same = [_equal(key, side) for key, side in zip(answers.keys, answers.outside, strict=True)]
+    return answers.select([_constant(ival={})], (), _all_of(same))
+
+
+def _for_each(body: Node, links: Links) -> Node:
+    """The answers for all values of what it depends on, and in a row that says so the one of no rows."""
+    answers, may_be_found = _Answers.of(body, links), _column(_ONE, _ONE)
+    return answers.select(
+        [_constant(boolval={"boolval": True}), _constant(boolval={})], (may_be_found, *answers.keys), may_be_found
+    )
+
+
+@frozen
+class _Answers:
+    """A correlated subquery, grouped by what it depends on, and its item over the aggregates of a group.
+
+    Beside a row of no group these are NULL, or 0 for a count, as they are of no rows.
+    """
+
+    grouped: Json
+    keys: Sequence[Json]
+    outside: Sequence[Json]  # what the keys are compared with
+    item: Json
+
+    @classmethod
+    def of(cls, body: Node, links: Links) -> "_Answers":
+        leaves = list[Json]()
+        item = _over_answers(target_value(body, 0), leaves)
+        inner, outside = _grouped(body | {"targetList": list(map(_item, leaves))}, links)
+        keys = [f"_ng_k{place}" for place in range(1, len(outside) + 1)]
+        values = [f"_ng_v{place}" for place in range(1, len(leaves) + 1)]
+        grouped = _from(inner, GROUPED, (*keys, *values))
+        return cls(grouped, [_column(GROUPED, key) for key in keys], outside, item)
+
+    def select(self, ones: Sequence[Json], shown: Sequence[Json], on: Json) -> Node:
+        """SELECT shown, item FROM (VALUES ones) LEFT JOIN the groups ON a condition."""
+        rows: list[Json] = [{"List": {"items": [one]}} for one in ones]
+        values: Node = {"valuesLists": rows, "limitOption": "LIMIT_OPTION_DEFAULT", "op": "SETOP_NONE"}
+        join: Node = {"jointype": "JOIN_LEFT", "larg": _from(values, _ONE, (_ONE,)), "rarg": self.grouped, "quals": on}
+        return _select(list(map(_item, (*shown, self.item))), [{"JoinExpr": join}])
+
+
+def _over_answers(node: Json, leaves: list[Json]) -> Json:
+    """An expression over columns in place of its aggregates and error bars, which are noted."""
+    match node:
+        case list():
+            return [_over_answers(child, leaves) for child in node]
+        case dict() if is_aggregate(node) or bar_name(node) is not None:
+            leaves.append(node)
+            column = _column(GROUPED, f"_ng_v{len(leaves)}")
+            return {"CoalesceExpr": {"args": [column, _constant(ival={})]}} if _is_count(node) else column
+        case dict():
+            return {name: _over_answers(child, leaves) for name, child in node.items()}
+    return node
 
 
 def _grouped(body: Node, links: Links) -> tuple[Node, list[Json]]:
@@ -215,6 +274,10 @@ def _column(*names: str) -> Json:
     return {"ColumnRef": {"fields": list(map(_name, names))}}
 
 
+def _constant(**value: Json) -> Json:
+    return {"A_Const": value}
+
+
 def _name(name: str) -> Json:
     return {"String": {"sval": name}}
 
@@ -234,4 +297,4 @@ def _keep_name(target: Node, link: Node) -> None:
 
 def _is_count(value: Json) -> bool:
     name, body = kind(value)
-    return name == "FuncCall" and kind(items(body, "funcname")[-1])[1].get("sval") == "count"
+    return name == "FuncCall" and strings(body.get("funcname"))[-1] in COUNTS

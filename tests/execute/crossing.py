@@ -48,7 +48,7 @@ def answers(text: str, rules: Rules) -> Iterator[tuple[Request, Answer]]:
         yield asked, made
         if not isinstance(made, NeedsInner):
             return
-        width = 2 if made.inner.use == "reading" else 1 + len(made.inner.links)
+        width = 2 if made.inner.use == "reading" else 1 + len(made.inner.links) + (made.inner.use == "lookup")
         rows = tuple((literal, *(None,) * (width - 1)) for literal in made.inner.literals or ("1",))
         if made.inner.use in FREE - {"reading"}:  # as of public tables that are not open
             width, rows = 2, ((None, None),) * len(made.inner.columns)

@@ -125,7 +125,8 @@ _OF_CITY = "(SELECT count(*) FROM orders AS o JOIN customers AS k ON k.id = o.cu
 )
 def test_a_subquery_that_is_a_key_is_one_wherever_it_stands(planner: Planner, sql: str) -> None:
     """Its SELECT has another number in each place."""
-    made = planned(planner, sql, ("city", "count"), ("text", "bigint"), (("Berlin", "7"), ("Lyon", "9")))
+    rows = (("true", "Berlin", "7"), ("true", "Lyon", "9"), ("false", None, "0"))
+    made = planned(planner, sql, ("found", "city", "count"), ("boolean", "text", "bigint"), rows)
 
     assert [len(block.keys) for block in made.blocks] == [1 + ("is_vip" in sql)]
     assert "SELECT count" not in made.outer_with_parameters()
