@@ -27,7 +27,7 @@ def _is_protected(source: s.Source | None, context: PlannerContext, ctes: Ctes) 
     match source:
         case s.Join(left=left, right=right):
             return _is_protected(left, context, ctes) or _is_protected(right, context, ctes)
-        case s.TableSource(schema=schema, name=name) if schema is not None or name not in ctes.known:
+        case s.TableSource(schema=schema, name=name) if schema is not None or not ctes.hides(name):
             names = (TableName(each, name) for each in ((schema,) if schema else context.search_path))
             found = next((each for each in names if context.catalog.find_table(each) is not None), None)
             return found is not None and context.policy.is_protected(found)

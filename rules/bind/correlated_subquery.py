@@ -149,6 +149,8 @@ def _sources(source: s.Source | None) -> list[s.TableSource | s.QuerySource | s.
 def _columns(source: s.TableSource | s.QuerySource | s.FunctionSource, context: PlannerContext) -> set[str] | None:
     if not isinstance(source, s.TableSource) or source.columns:
         return None
+    if source.schema is None and source.name in context.ctes:
+        return None
     for schema in (source.schema,) if source.schema else context.search_path:
         table = context.catalog.find_table(TableName(schema, source.name))
         if table is not None and context.policy.find_table(table.name) is not None:

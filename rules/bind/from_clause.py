@@ -65,6 +65,8 @@ def _bind_table(state: BindState, source: s.TableSource, ctes: Ctes) -> Tree | O
         cte, seen = ctes.known[source.name]
         columns = source.columns or cte.columns
         return _named(state.query(cte.query, seen), source.alias or source.name, columns)
+    if source.schema is None and ctes.hides(source.name):
+        return Outer()
     for schema in (source.schema,) if source.schema else state.context.search_path:
         name = TableName(schema, source.name)
         table, rules = state.context.catalog.find_table(name), state.context.policy.find_table(name)

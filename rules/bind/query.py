@@ -50,13 +50,12 @@ def bind_query(state: BindState, query: s.Query, ctes: Ctes) -> BoundSource | Ou
 
 
 def _with_ctes(written: tuple[s.Cte, ...], seen: Ctes, *, recursive: bool) -> Ctes:
-    known = dict(seen.known)
+    names = frozenset(cte.name for cte in written if recursive)
+    known, later = {name: cte for name, cte in seen.known.items() if name not in names}, seen.recursive | names
     for cte in written:
-        known[cte.name] = (
-            cte,
-            Ctes({**known} if not recursive else {k: v for k, v in known.items() if k != cte.name}),
-        )
-    return Ctes(known)
+        known[cte.name] = cte, Ctes({**known}, later)
+        later -= {cte.name}
+    return Ctes(known, later)
 
 
 def _bind_set_operation(state: BindState, operation: s.SetOperation, ctes: Ctes) -> BoundSource | Outer:

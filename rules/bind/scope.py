@@ -45,6 +45,7 @@ class PlannerContext:
     released: tuple[InnerAnswer, ...] = ()  # the answers of inner queries that must be known before
     other: bool = False  # whether values that are not as the rules declare make a group too
     closed: frozenset[TableName] = frozenset()  # public tables of which the twin has no rows
+    ctes: frozenset[str] = frozenset()  # the names of all CTEs, which hide tables where they are in scope
 
     @cached_property
     def setting(self) -> EvalContext:

@@ -29,9 +29,17 @@ class Outer:
 
 @frozen
 class Ctes:
-    """The CTEs that a query sees, each with those that it sees itself."""
+    """The CTEs that a query sees, each with those that it sees itself.
+
+    Of a recursive one itself and those after it are names for what the twin computes: they hide tables too.
+    """
 
     known: Mapping[str, tuple[s.Cte, "Ctes"]] = field(default_factory=dict)
+    recursive: frozenset[str] = frozenset()
+
+    def hides(self, name: str) -> bool:
+        """Return whether a name without a schema means no table."""
+        return name in self.known or name in self.recursive
 
 
 @frozen

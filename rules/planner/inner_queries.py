@@ -17,6 +17,7 @@ from rules.kernel.expressions import quoted_text
 from rules.planner.error_bars import bar_name
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.public_rows import rows_sql
+from rules.planner.tables import drop_unused_ctes
 from rules.refusal import NotSupported
 from rules.sql.grammar import deparse
 from rules.sql.lower import expressions_from
@@ -46,6 +47,7 @@ def statement_of(query: Node, selects: Sequence[Node], inner: InnerQuery) -> str
     if "withClause" in statement:
         statement = _select([_item({"ColumnRef": {"fields": [{"A_Star": {}}]}})], [_from(statement, "inner")])
     statement["withClause"] = {"ctes": ctes} | ({"recursive": True} if recursive else {})
+    drop_unused_ctes(statement)  # one that this query does not read may be rows of units
     return deparse({"SelectStmt": statement})
 
 

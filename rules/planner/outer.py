@@ -28,13 +28,13 @@ from rules.planner.find_blocks import ABOVE, is_aggregate, replace_leaves
 from rules.planner.key_columns import as_written
 from rules.planner.public_query import closed_table, find_closed
 from rules.planner.results import put_marks
-from rules.planner.tables import Tables, replace_relations, source, tables_in
+from rules.planner.tables import Tables, drop_unused_ctes, replace_relations, source, tables_in
 from rules.planner.undefined import UNDEFINED, check_divisors, null_where_undefined
 from rules.refusal import Mismatch, NotSupported, Refusal, UnknownParameter
 from rules.sql.grammar import deparse_with_holes, parse
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
-from rules.sql.tree import Index, Json, Node, bodies, holders, items, kind, strings
+from rules.sql.tree import Index, Json, Node, bodies, items, kind, strings
 
 _FIRST_SOURCE: Final = 1 << 20  # stands for the arrays of a block: a number that no parameter of PostgreSQL's can have
 
@@ -85,7 +85,7 @@ def outer_statement(
     sources: dict[str | int, Parts] = {}
     for hole, place in reversed([*enumerate(places, start=_FIRST_SOURCE)]):  # one inside another's clauses before that
         sources[hole] = select_of(place, _rewrite(place, hole))
-    _drop_unused_ctes(tree)
+    drop_unused_ctes(tree)
     if places and not words.isdisjoint(UNDEFINED):
         null_where_undefined(tree)
     parts = deparse_with_holes(system_views.put_into(tree))
@@ -284,26 +284,3 @@ def _source(name: str, hole: int) -> Json:
     item: Json = {"ResTarget": {"val": {"ParamRef": {"number": hole, "location": -1}}, "location": -1}}
     body: Node = {"targetList": [item], "limitOption": "LIMIT_OPTION_DEFAULT", "op": "SETOP_NONE"}
     return {"RangeSubselect": {"subquery": {"SelectStmt": body}, "alias": {"aliasname": name}}}
-
-
-def _drop_unused_ctes(tree: Node) -> None:
-    """A CTE that only a block read is part of that block now; it must not stay behind and read the empty twin."""
-    owners = holders(tree, "withClause")
-    for owner in reversed(owners):  # inner ones first: what they drop may have been the last use of another
-        clause = owner.pop("withClause")
-        assert isinstance(clause, dict)
-        ctes = {str(kind(cte)[1].get("ctename")): cte for cte in items(clause, "ctes")}
-        used = _tables_in(owner) & ctes.keys()
-        waiting = list(used)
-        while waiting:
-            more = (_tables_in(ctes[waiting.pop()]) & ctes.keys()) - used
-            used |= more
-            waiting += more
-        if used:
-            kept = [cte for name, cte in ctes.items() if name in used]
-            owner["withClause"] = clause | {"ctes": kept}
-
-
-def _tables_in(node: Json) -> set[str]:
-    """The names without a schema that stand for tables anywhere in a tree."""
-    return {str(part["relname"]) for part in holders(node, "relname") if "schemaname" not in part}

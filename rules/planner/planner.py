@@ -36,7 +36,7 @@ from rules.planner.plan import CLOCK_WORDS, NeedsInner, Plan, Request, reads_clo
 from rules.planner.public_query import find_public_query
 from rules.planner.results import AnsweredSelect, Marked, bare_items, bare_outputs, marks_of, results_of, unmarked
 from rules.planner.rewrite import rewrite
-from rules.planner.tables import Tables, tables_of
+from rules.planner.tables import Tables, drop_unused_ctes, tables_of
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.margins import Result
@@ -134,9 +134,11 @@ def _plan_bound(written: Index, request: Request, tables: Tables, kernel: Kernel
     tree, rewritten = written.tree, tuple[int, ...]()
     query = query_of(tree)
     assert query is not None
+    ctes = frozenset(str(body.get("ctename")) for body in written.bodies("CommonTableExpr"))
     while len(rewritten) < _MOST_CORRELATED:
         known = renumbered(request.released, rewritten)
-        context = tables.context if known == tables.context.released else replace(tables.context, released=known)
+        is_known = not ctes and known == tables.context.released
+        context = tables.context if is_known else replace(tables.context, released=known, ctes=ctes)
         syntax = lowered(query)
         match _plan(tree, query, syntax, request, replace(tables, context=context), kernel, written.words):
             case Plan() as made:
@@ -166,6 +168,8 @@ def _plan(
 ) -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
     sites = find_blocks(syntax.query, tables.context, has_subqueries=not words.isdisjoint(SUBQUERIES))
+    if not sites:
+        drop_unused_ctes(tree)
     if not sites and tables.are_read(tree):
         raise find_argument(tree, tables) or NotAllowed("the statement would return protected rows", hint=ROW_HINT)
     has_bars = not words.isdisjoint(BARS)

@@ -8,7 +8,7 @@ from rules.frozen import frozen
 from rules.planner.plan import PreviewRows, TemporaryView
 from rules.refusal import NotSupported
 from rules.sql.grammar import parse
-from rules.sql.tree import Index, Json, Node, items, kind, strings
+from rules.sql.tree import Index, Json, Node, holders, items, kind, strings
 from rules.twin_types import TEXT, is_on_twin, usable_types
 
 Columns = tuple[tuple[str, str], ...]  # name and type
@@ -147,6 +147,30 @@ def _note_ctes(clause: Node, hidden: frozenset[str], tables: set[TableSpelled]) 
         _note(cte, hidden, tables)
         hidden |= {name}
     return hidden
+
+
+def drop_unused_ctes(tree: Node) -> None:
+    """Drop the CTEs that nothing reads, from a tree in place: PostgreSQL does not run them either.
+
+    One that only a block read is part of that block now, and must not stay behind and read the empty twin.
+    """
+    for owner in reversed(holders(tree, "withClause")):  # inner ones first: each may be the last use of another
+        clause = owner.pop("withClause")
+        assert isinstance(clause, dict)
+        ctes = {str(kind(cte)[1].get("ctename")): cte for cte in items(clause, "ctes")}
+        used = _bare_names(owner) & ctes.keys()
+        waiting = list(used)
+        while waiting:
+            more = (_bare_names(ctes[waiting.pop()]) & ctes.keys()) - used
+            used |= more
+            waiting += more
+        if used:
+            owner["withClause"] = clause | {"ctes": [cte for name, cte in ctes.items() if name in used]}
+
+
+def _bare_names(node: Json) -> set[str]:
+    """The names without a schema that stand for tables, or for CTEs around a tree."""
+    return {name for schema, name in (tables_in(node) if isinstance(node, dict) else ()) if schema is None}
 
 
 def replace_relations(tree: Node, find: Find) -> Node:
