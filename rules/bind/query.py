@@ -20,7 +20,7 @@ from rules.bind.scope import ROW_HINT, RowsSelected, Scope, UnknownName, single,
 from rules.bind.set_operations import set_of_rows, shows_unit, unite
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
 from rules.bind.subquery import with_subqueries
-from rules.bind.subquery_shape import hoisted
+from rules.bind.subquery_shape import conditions_of_joins, hoisted
 from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import above, aggregates, column_name, first_table, has_window, made_of, subqueries, windows
 from rules.bind.where import bind_where, laterals_last, split_laterals
@@ -93,6 +93,7 @@ def _bind_select(state: BindState, select: s.Select, ctes: Ctes) -> BoundSource 
 
 
 def _bind_outer(state: BindState, select: s.Select, ctes: Ctes) -> Outer:
+    _visit(state, ctes, *conditions_of_joins(select.source))
     _visit(state, ctes, select.items, select.where, select.group_by, select.having, select.distinct_on, select.order_by)
     _visit(state, ctes, select.limit, select.offset)
     return Outer()

@@ -37,6 +37,14 @@ def _without_subqueries(source: s.Source | None) -> tuple[s.Source | None, tuple
     return replace(source, left=left, right=right, on=on), (*first, *second, *moved)
 
 
+def conditions_of_joins(source: s.Source | None) -> tuple[s.Expression, ...]:
+    """Return what stands in ON, in the order of the text."""
+    if not isinstance(source, s.Join):
+        return ()
+    own = () if source.on is None else (source.on,)
+    return (*conditions_of_joins(source.left), *conditions_of_joins(source.right), *own)
+
+
 def _all_of(conditions: tuple[s.Expression, ...]) -> s.Expression:
     match conditions:
         case ():

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from rules.bind.scope import ROW_HINT
 from rules.mechanisms.noised_outputs import Count
 from rules.mechanisms.release_plan import Bar
 from rules.planner.arrays import Naming, Parts, Place, joined, select_of
@@ -30,7 +31,7 @@ from rules.planner.public_query import closed_table, find_closed
 from rules.planner.results import put_marks
 from rules.planner.tables import Tables, drop_unused_ctes, replace_relations, source, tables_in
 from rules.planner.undefined import UNDEFINED, check_divisors, null_where_undefined
-from rules.refusal import Mismatch, NotSupported, Refusal, UnknownParameter
+from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, UnknownParameter
 from rules.sql.grammar import deparse_with_holes, parse
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
@@ -96,7 +97,7 @@ def check_outer(tree: Node, tables: Tables, words: AbstractSet[str]) -> None:
     """No protected table may stay in what runs on the twin, whose protected tables are empty, nor a closed one, nor a
     bar, nor what fails whatever the answer is."""
     if tables.are_read(tree):
-        raise find_argument(tree, tables) or Mismatch("a protected table would be left in the outer statement")
+        raise _find_argument(tree, tables) or Mismatch("a protected table would be left in the outer statement")
     if (name := find_closed(tree, tables)) is not None:
         raise closed_table(name, "Join it inside of the query that aggregates protected rows.")
     if not words.isdisjoint(BARS):
@@ -105,7 +106,14 @@ def check_outer(tree: Node, tables: Tables, words: AbstractSet[str]) -> None:
         check_divisors(tree)
 
 
-def find_argument(tree: Node, tables: Tables) -> Refusal | None:
+def check_without_blocks(tree: Node, tables: Tables) -> None:
+    """Refuse a statement that reads protected rows at a place where no block can stand."""
+    drop_unused_ctes(tree)
+    if tables.are_read(tree):
+        raise _find_argument(tree, tables) or NotAllowed("the statement would return protected rows", hint=ROW_HINT)
+
+
+def _find_argument(tree: Node, tables: Tables) -> Refusal | None:
     """The refusal of a function in FROM whose arguments read a protected table: they are no part of any block."""
     named = sorted((table for body in bodies(tree, "RangeFunction") for table in tables_in(body)), key=str)
     for schema, name in named:

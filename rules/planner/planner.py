@@ -13,7 +13,6 @@ from itertools import chain
 
 from rules.bind.correlated_subquery import Correlated, known_or_needed
 from rules.bind.inner_answers import InnerQuery, renumbered
-from rules.bind.scope import ROW_HINT
 from rules.catalog import Catalog
 from rules.frozen import frozen, replace
 from rules.functions.function import UnreadLiterals
@@ -30,13 +29,13 @@ from rules.planner.error_bars import BARS, barred_aggregates
 from rules.planner.explain import explained
 from rules.planner.find_blocks import SUBQUERIES, BlockSite, Leaves, context_of, find_blocks, leaves_of
 from rules.planner.inner_queries import decorrelate, literals_to_read, statement_of
-from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, find_argument, outer_statement
+from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, check_without_blocks, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
 from rules.planner.plan import CLOCK_WORDS, NeedsInner, Plan, Request, reads_clock, telling_zones
 from rules.planner.public_query import find_public_query
 from rules.planner.results import AnsweredSelect, Marked, bare_items, bare_outputs, marks_of, results_of, unmarked
 from rules.planner.rewrite import rewrite
-from rules.planner.tables import Tables, drop_unused_ctes, tables_of
+from rules.planner.tables import Tables, tables_of
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.margins import Result
@@ -169,9 +168,7 @@ def _plan(
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
     sites = find_blocks(syntax.query, tables.context, has_subqueries=not words.isdisjoint(SUBQUERIES))
     if not sites:
-        drop_unused_ctes(tree)
-    if not sites and tables.are_read(tree):
-        raise find_argument(tree, tables) or NotAllowed("the statement would return protected rows", hint=ROW_HINT)
+        check_without_blocks(tree, tables)
     has_bars = not words.isdisjoint(BARS)
     cuts = [_Cut.of(site, syntax.selects[site.select_index], has_bars=has_bars) for site in sites]
     blocks = _planned(cuts, query, request, tables, kernel)

@@ -120,6 +120,21 @@ def test_other_dependences_are_refused(planner: Planner, sql: str) -> None:
         planner.plan(sql)
 
 
+@pytest.mark.parametrize("join", ["LEFT", "RIGHT", "FULL"])
+@pytest.mark.parametrize("where", ["", " WHERE i.product_id = p.id"])
+def test_answers_stand_in_conditions_of_outer_joins(planner: Planner, join: str, where: str) -> None:
+    on = f"p.id = q.id AND q.price < (SELECT count(*) FROM order_items AS i{where})"
+    made = planner.plan(f"SELECT p.id, q.id FROM products AS p {join} JOIN products AS q ON {on}")
+
+    assert len(made.blocks) == 1
+
+
+@pytest.mark.parametrize("test", ["EXISTS (SELECT FROM orders)", "p.id IN (SELECT id FROM orders)"])
+def test_rows_do_not_stand_in_conditions_of_outer_joins(planner: Planner, test: str) -> None:
+    with pytest.raises(NotAllowed, match="the subquery would return protected rows"):
+        planner.plan(f"SELECT p.id, q.id FROM products AS p LEFT JOIN products AS q ON p.id = q.id AND {test}")
+
+
 @pytest.mark.parametrize("aggregate", ["count(*)", "avg(amount)"])
 def test_what_is_tied_by_the_unit_would_be_of_single_units(planner: Planner, aggregate: str) -> None:
     """It selects one aggregate: what is wrong with it is whose numbers these are."""
