@@ -4,14 +4,14 @@ A block is what is answered with noise, wherever it stands; above it are keys an
 its groups.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from rules.algebra.nodes import Node as AlgebraNode
 from rules.algebra.nodes import scans_in
 from rules.bind.query import bind_query
-from rules.bind.scope import ROW_HINT, PlannerContext, RowsSelected
+from rules.bind.scope import ROW_HINT, PlannerContext, RowsSelected, Scope
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
 from rules.bind.walk_syntax import first_table, unnumbered
 from rules.catalog import Catalog
@@ -23,7 +23,7 @@ from rules.sql.normalize import spelled_expression
 from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, JSON_AGGREGATES, TYPICAL
 from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.syntax import Expression, Query
-from rules.sql.tree import PLACES, TREES, Json, Node, holders, items, kind, strings, text_of, walk
+from rules.sql.tree import PLACES, TREES, Json, Node, holders, items, kind, strings, text_of
 
 
 @frozen
@@ -64,6 +64,7 @@ class Leaves:
     """The distinct keys and aggregates of a block, as nodes of PostgreSQL's tree."""
 
     keys: list[Json]
+    scope: Scope  # what names mean
     aggregates: list[Json] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their one spelling
     _found: dict[int, tuple[Json, int | None]] = field(default_factory=dict)  # by the nodes that were looked for
@@ -80,7 +81,7 @@ class Leaves:
     def find_key(self, node: Json) -> int | None:
         if kind(node)[0] not in self._key_kinds:
             return None
-        return next((number for number, key in enumerate(self.keys) if _is_key(node, key)), None)
+        return next((number for number, key in enumerate(self.keys) if _is_key(node, key, self.scope)), None)
 
     def find_aggregate(self, node: Json) -> int | None:
         known, number = self._found.get(id(node), (None, None))
@@ -145,7 +146,7 @@ def domains_of(node: AlgebraNode, catalog: Catalog) -> Iterator[tuple[int, str]]
 def leaves_of(body: Node, site: BlockSite) -> Leaves:
     """Collect the leaves of one block from the clauses above it."""
     keys = [_key_node(body, key, in_sets=bool(site.sets)) for key in site.keys]
-    leaves = Leaves(keys)
+    leaves = Leaves(keys, site.source.scope)
 
     def note(node: Json) -> Json:
         leaves.note_aggregate(node)
@@ -188,22 +189,28 @@ def replace_leaves(
     }
 
 
-def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> Json:
-    """A name with its table in front means the block's own column, unless the subquery has a table of that name."""
-    own = {str(part.get("aliasname") or part.get("relname") or part.get("ctename")) for part in walk(node)}
+def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json], own: frozenset[str] = frozenset()) -> Json:
+    """A name with its table in front means the block's own column, unless a subquery has a table of that name."""
+    match node:
+        case list():
+            return [_in_subquery(child, leaves, on_key, own) for child in node]
+        case dict():
+            fields = strings(kind(node)[1].get("fields"))
+            if len(fields) > 1 and fields[-2] not in own and (number := leaves.find_key(node)) is not None:
+                return on_key(number)
+            own = own.union(_names_in(items(node, "fromClause")))
+            return {name: _in_subquery(child, leaves, on_key, own) for name, child in node.items()}
+    return node
 
-    def replaced(part: Json) -> Json:
-        match part:
-            case list():
-                return [replaced(child) for child in part]
-            case dict():
-                fields = strings(kind(part)[1].get("fields"))
-                if len(fields) > 1 and fields[-2] not in own and (number := leaves.find_key(part)) is not None:
-                    return on_key(number)
-                return {name: replaced(child) for name, child in part.items()}
-        return part
 
-    return replaced(node)
+def _names_in(sources: Sequence[Json]) -> Iterator[str]:
+    """What the items of a FROM are called."""
+    for source in sources:
+        body = kind(source)[1]
+        yield from _names_in([body[side] for side in ("larg", "rarg") if side in body])
+        match body:
+            case {"alias": {"aliasname": name}} | {"relname": name}:
+                yield str(name)
 
 
 def is_aggregate(node: Json) -> bool:
@@ -225,7 +232,7 @@ def _is_ours(node: Json) -> bool:
     return name in (TYPICAL, ESTIMATE) and schema in ([], ["noisegate"])
 
 
-def _is_key(node: Json, key: Json) -> bool:
+def _is_key(node: Json, key: Json, scope: Scope) -> bool:
     """Equal expressions; a column may be written with or without its table.
 
     A constant is no leaf: it stays what it is wherever it stands, be it a LIMIT or the number of a column.
@@ -235,28 +242,34 @@ def _is_key(node: Json, key: Json) -> bool:
     if key_name in ("A_Const", "ParamRef"):
         return False
     if name == key_name == "ColumnRef":
-        return _same_column(strings(body.get("fields")), strings(key_body.get("fields")))
+        return _same_column(strings(body.get("fields")), strings(key_body.get("fields")), scope)
     if name != key_name or not name:
         return False
-    return _alike(node, key)
+    return _alike(node, key, scope)
 
 
-def _alike(left: Json, right: Json) -> bool:
+def _alike(left: Json, right: Json, scope: Scope) -> bool:
     match left, right:
         case dict(), dict():
             if kind(left)[0] == kind(right)[0] == "ColumnRef":
-                return _is_key(left, right)
+                return _is_key(left, right, scope)
             names = (left.keys() | right.keys()) - PLACES
-            return all(_alike(left.get(name), right.get(name)) for name in names)
+            return all(_alike(left.get(name), right.get(name), scope) for name in names)
         case list(), list():
-            return len(left) == len(right) and all(map(_alike, left, right))
+            return len(left) == len(right) and all(_alike(*pair, scope) for pair in zip(left, right, strict=True))
     return left == right
 
 
-def _same_column(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
-    """PostgreSQL has refused ambiguous names before this; two different qualifiers are two columns."""
+def _same_column(left: tuple[str, ...], right: tuple[str, ...], scope: Scope) -> bool:
+    """PostgreSQL has refused ambiguous names before this; two different qualifiers are two columns.
+
+    What USING merged is the column of one side, or of neither.
+    """
     shorter, longer = sorted((left, right), key=len)
-    return longer[len(longer) - len(shorter) :] == shorter
+    if longer[len(longer) - len(shorter) :] != shorter:
+        return False
+    merged = [number for name, number in scope.merged if (name,) == shorter != longer]
+    return not merged or scope.find(longer) in merged
 
 
 def _key_node(body: Node, key: GroupKey, *, in_sets: bool) -> Json:
