@@ -33,6 +33,18 @@ class Refusal(Exception):
         position = None if self.position is None else self.position + characters
         return type(self)(self.message, detail=self.detail, hint=self.hint, position=position)
 
+    def without_frames(self) -> Self:
+        """The same refusal, which lets go of the frames that it, and what it replaced, came through.
+
+        They hold the statement with its values and, most often, the refusal itself. One that is raised again and again
+        would hold the frames of each time.
+        """
+        error: BaseException | None = self
+        while error is not None:
+            error.__traceback__, replaced = None, error.__context__
+            error.__context__, error = None, replaced
+        return self
+
 
 @contextmanager
 def pointing_at(word: str | None) -> Iterator[None]:

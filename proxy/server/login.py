@@ -102,6 +102,7 @@ class LoginHandler:
 
     def leave(self) -> None:
         """The connection is gone, in whatever state: give back what was taken. May be said twice."""
+        self.buffer.clear()
         self._deadline.cancel()
         self._context.doorway.leave(self._guest.abort)
         if self._task is not None:

@@ -225,7 +225,7 @@ def _setting_refusal(statement: Statement, service: StatementService) -> Refusal
             elif is_encoding(name) and is_refused(value or ""):
                 return odd_encoding(value or "")
     except Refusal as refusal:
-        return refusal
+        return refusal.without_frames()
     return None
 
 

@@ -181,8 +181,9 @@ class PreparedStatements:
         self._prepared.clear()
 
     def close(self) -> None:
-        """The session is gone."""
+        """The session is gone, and its room is free."""
         self._share.close()
+        self._prepared.kept.clear()
 
     def portals(self) -> dict[str, Portal]:
         """All that are known now."""

@@ -135,6 +135,8 @@ class Session:
             self._task.cancel()
         self._relay.link.close()
         self._on_closed()  # while it is still known whether the twin is busy
+        self._waiting.clear()  # what is large goes now: the rest refers to itself, and may stay for long
+        self._relay.unnamed_parse = b""
 
     # What the relay says.
 

@@ -140,8 +140,8 @@ class SessionContext:
             self.relay.has_hidden_state = True
 
     def report(self, refusal: Refusal, statement: Statement | None = None) -> bytes:
-        """A refusal as the client reads it; the log has it too."""
-        log_refusal(self.analyst, refusal, statement)
+        """A refusal as the client reads it; the log has it too. That is the end of it."""
+        log_refusal(self.analyst, refusal.without_frames(), statement)
         return refusal_report(refusal, self.relay.codec)
 
     def _noted(self, reading: Reading) -> Reading:

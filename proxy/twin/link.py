@@ -158,6 +158,7 @@ class Link(asyncio.Protocol):
             self._greeting.set_exception(ConnectionResetError("the twin ended the connection"))
         if self.receiver is not None:
             self.receiver.lost()
+        self._buffer.clear()
 
     def _listen(self) -> None:
         """Take in the greeting, frame by frame."""

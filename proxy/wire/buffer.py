@@ -47,6 +47,11 @@ class FrameBuffer:
         else:
             self._chunk, self._at = data, 0
 
+    def clear(self) -> None:
+        """Let go of it all: whoever could take it is gone."""
+        self._chunk, self._at, self._rest = b"", 0, 0
+        self._later.clear()
+
     def frames(self) -> Iterator[Frame]:
         """All the whole frames that are there; one that is fed meanwhile too."""
         while (frame := self.next_frame()) is not None:

@@ -1,5 +1,7 @@
 """The memory of a running proxy, as the machine sees it, while clients do what they can about it."""
 
+import os
+import socket
 import time
 from pathlib import Path
 
@@ -27,6 +29,30 @@ def test_results_that_nobody_reads_are_not_kept_by_the_proxy(proxy: Noisegate) -
     finally:
         for client in clients:
             client.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux alone tells the memory of a process")
+def test_statements_that_were_refused_are_not_kept_by_the_proxy(proxy: Noisegate) -> None:
+    with psycopg.connect(proxy.dsn(), autocommit=True) as client:
+        before = _resident_bytes(proxy.process.pid)
+        for number in range(60):
+            refused = client.pgconn.exec_params(
+                f"SELECT * FROM customers WHERE name = $1 AND id > {number} LIMIT 3".encode(), [b"x" * 3 * MEGABYTE]
+            )
+            assert refused.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"42501"
+        assert _resident_bytes(proxy.process.pid) - before < 60 * MEGABYTE
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux alone tells the memory of a process")
+def test_what_closed_sessions_have_sent_is_not_kept_by_the_proxy(proxy: Noisegate) -> None:
+    before = _resident_bytes(proxy.process.pid)
+    for _ in range(40):
+        client = psycopg.connect(proxy.dsn(sslmode="disable"), autocommit=True)
+        with socket.socket(fileno=os.dup(client.fileno())) as own:
+            own.settimeout(20)
+            own.sendall(b"Q" + (4_000_000).to_bytes(4) + b"x" * 3_900_000)  # the rest never comes
+        client.close()
+    assert _resident_bytes(proxy.process.pid) - before < 60 * MEGABYTE
 
 
 def _resident_bytes(process: int) -> int:

@@ -1,10 +1,12 @@
 """Every refusal is in the log: who, which statement, what for, and nothing of its text."""
 
+import gc
 import json
 
 import pytest
 
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
+from rules.refusal import Refusal
 from rules.sql.read import read
 from tests.server.stage import Stage
 
@@ -18,6 +20,8 @@ STATEMENTS = {
     "SET ROLE postgres": ("forbidden", "NotAllowed", "42501", "SET role"),
     "SET noisegate.epsilon = 'Secretive'": ("refused", "BadSetting", "22023", None),
 }
+
+UNKNOWN = b"SELECT count(*) FROM orders WHERE id > $1"  # what it is to be compared with
 
 
 @pytest.fixture
@@ -46,3 +50,20 @@ async def test_each_refusal_is_one_line_without_a_literal(
     assert [line["statement"] for line in said] == [read(sql).statements[0].fingerprint for sql in STATEMENTS]
     assert {line["analyst"] for line in said} == {"ada"}
     assert not any(secret in log.text for secret in ("Secretive", "orders", "etc"))
+
+
+@pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
+async def test_a_refusal_keeps_nothing_of_its_statement(stage: Stage, extended: bool) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"SET DateStyle = DMY"))
+    gc.collect()
+    gc.disable()
+    try:
+        for sql in (b"SELECT note FROM orders", b"SET noisegate.epsilon = 'x'", b"EXPLAIN (GENERIC_PLAN) " + UNKNOWN):
+            for _ in range(3):
+                await client.ask(*((Parse(b"", sql), Bind(b"", b""), Sync()) if extended else (Query(sql),)))
+        kept = [error for error in gc.get_objects() if isinstance(error, Refusal) and error.__traceback__ is not None]
+    finally:
+        gc.enable()
+
+    assert kept == []

@@ -144,7 +144,7 @@ class Site:
             try:
                 return await handler(page)
             except Refusal as refusal:
-                return page.render("refused.html", 409, refusal=refusal)
+                return page.render("refused.html", 409, refusal=refusal.without_frames())
 
         return answer
 
