@@ -42,6 +42,9 @@ class Simple:
         self._transaction = ImplicitTransaction(parts.relay)
 
     def query(self, raw: bytes) -> Work | None:
+        if raw.find(b"\0", 5) != len(raw) - 1:
+            self._relay.forward(Query.kind, raw)  # malformed: the twin says so
+            return None
         reading = self._parts.find_reading(raw[5:-1])
         if reading is None:
             return self._read_and_query(raw)

@@ -733,6 +733,17 @@ async def test_what_one_string_prepares_and_executes_is_answered(stage: Stage) -
 # Time
 
 
+@pytest.mark.parametrize("text", [b"SELECT count(*) FROM orders", b"SELECT count(*) FROM orders\0 WHERE id = 1\0"])
+async def test_a_query_that_does_not_end_with_its_string_is_malformed(stage: Stage, text: bytes) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(b"Q" + (4 + len(text)).to_bytes(4, "big") + text)
+
+    assert [error.sqlstate for error in errors(frames)] == ["08P01"]
+    assert stage.service.requests == []
+    assert kinds(await client.ask(Query(b"SELECT count(*) FROM orders"))) == "TDCZ"
+
+
 async def test_a_malformed_flush_ends_its_pipeline_and_not_the_order_of_replies(stage: Stage) -> None:
     for client in (await stage.direct_client(), await stage.client()):
         frames = await client.ask(b"H\0\0\0\5x", Query(b"SELECT 1"), Sync())
