@@ -164,6 +164,27 @@ async def test_a_statement_ends_with_its_time(engine: PostgresEngine) -> None:
     assert await run(engine, "SELECT 1") == [[(b"1",)]]
 
 
+async def test_who_is_stopped_stops_the_database_even_if_it_forgets_a_cancel(
+    engine: PostgresEngine, own_shop: RealDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server does with one that comes before the statement: it ran to its end then."""
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=60) as snapshot:
+        heard, tell = [False, True, True], snapshot._connection.cancel_safe
+        monkeypatch.setattr(
+            snapshot._connection, "cancel_safe", lambda **named: tell(**named) if heard.pop(0) else asyncio.sleep(0)
+        )
+        running = asyncio.create_task(snapshot.run(written("SELECT pg_sleep(50) /* never heard */")))
+        await until(lambda: is_active(own_shop.dsn, "never heard"))
+        running.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+        assert heard == [True]
+        assert not is_active(own_shop.dsn, "never heard")
+    assert engine.idle == 1  # and the connection is as good as before
+
+
 async def test_cancel_stops_what_runs_and_all_that_would_follow(engine: PostgresEngine, own_shop: RealDatabase) -> None:
     async with engine.snapshot(time_zone="UTC", timeout_seconds=60) as snapshot:
         running = asyncio.create_task(_failure(snapshot.run(written("SELECT pg_sleep(50) /* cancel me */"))))

@@ -7,10 +7,10 @@ connection is replaced once while a snapshot is being taken, that is before anyt
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, pq
@@ -47,6 +47,9 @@ from rules.kernel.statement import Bounded, Marginals, Tally
 TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
 CATALOG_SECONDS = 60
 CANCELLED = Cause("cancelled")
+_CANCELS = 50
+
+Answer = TypeVar("Answer")
 
 
 class PostgresSnapshot:
@@ -85,7 +88,7 @@ class PostgresSnapshot:
             raise EngineError(cause=CANCELLED)
         try:
             async with asyncio.timeout_at(self._deadline + GRACE_SECONDS):
-                cursor = await self._connection.execute(written(sql, self._codec))
+                cursor = await self._ended(self._connection.execute(written(sql, self._codec)))
         except psycopg.Error as error:
             if error.sqlstate in BY_DBA and await is_taken_away(self._connection, self._opening):
                 raise NotPermitted(sorted(table.name for table in self._opening.tables)) from None
@@ -96,6 +99,22 @@ class PostgresSnapshot:
         while cursor.nextset():
             results.append(rows_of(cursor.pgresult))
         return results
+
+    async def _ended(self, running: Coroutine[Any, Any, Answer]) -> Answer:
+        """What runs, at its end. Who is stopped meanwhile stops it, again and again: the server forgets a cancel that
+        comes before the statement does."""
+        task = asyncio.ensure_future(running)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            for _ in range(_CANCELS):
+                await self.cancel()
+                if (await asyncio.wait([task], timeout=GRACE_SECONDS / _CANCELS))[0]:
+                    task.exception()  # that it was cancelled, or ended just then
+                    break
+            raise
+        finally:
+            task.cancel()  # of one that does not end: its connection is given up
 
     async def cancel(self) -> None:
         self._cancelled = True
