@@ -58,7 +58,7 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("template", EXPRESSIONS)
-@pytest.mark.parametrize("declared", [None, 0], ids=["any value", "declared"])
+@pytest.mark.parametrize("declared", [None, pytest.param(0, marks=pytest.mark.extended)], ids=["any value", "declared"])
 def test_types_that_meet_make_the_type_that_postgresql_makes(lab: Lab, template: str, declared: int | None) -> None:
     found = {text: kind for text, kind in _typed(lab, template, declared) if kind is not None}
     with lab.connection.transaction(force_rollback=True):
