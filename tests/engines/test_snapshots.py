@@ -1,10 +1,11 @@
 """Snapshots of a real database: pinned, private about failures, and back after every kind of loss."""
 
 import asyncio
+import gc
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from proxy.engines.engine import (
     UnknownTimeZone,
     Unplannable,
 )
-from proxy.engines.postgres import connector
+from proxy.engines.postgres import connector, snapshots
 from proxy.engines.postgres.opening import OPENING, PINNED
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
@@ -183,6 +184,44 @@ async def test_who_is_stopped_stops_the_database_even_if_it_forgets_a_cancel(
         assert heard == [True]
         assert not is_active(own_shop.dsn, "never heard")
     assert engine.idle == 1  # and the connection is as good as before
+
+
+@pytest.mark.parametrize("ends_late", [False, True])
+async def test_the_words_of_a_failure_that_nobody_waits_for_go_nowhere(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, *, ends_late: bool
+) -> None:
+    """They may quote a row, and asyncio logs the failure of a task that nobody has asked for it."""
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    stopped = asyncio.Event()
+
+    async def failing() -> None:
+        try:
+            await stopped.wait()
+        finally:
+            raise psycopg.errors.InvalidTextRepresentation("invalid input syntax for type integer: a row")
+
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=60) as snapshot:
+        monkeypatch.setattr(snapshot, "cancel", (lambda: asyncio.sleep(0)) if ends_late else _set(stopped))
+        monkeypatch.setattr(snapshots, "GRACE_SECONDS", 0.01)
+        running = asyncio.create_task(snapshot._ended(failing()))
+        await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    await asyncio.sleep(0.01)
+    del running
+    gc.collect()
+
+    asyncio.get_running_loop().set_exception_handler(None)
+    assert told == []
+
+
+def _set(event: asyncio.Event) -> Callable[[], Awaitable[None]]:
+    async def done() -> None:
+        event.set()
+
+    return done
 
 
 async def test_cancel_stops_what_runs_and_all_that_would_follow(engine: PostgresEngine, own_shop: RealDatabase) -> None:

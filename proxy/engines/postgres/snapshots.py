@@ -47,7 +47,7 @@ from rules.kernel.statement import Bounded, Marginals, Tally
 TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
 CATALOG_SECONDS = 60
 CANCELLED = Cause("cancelled")
-_CANCELS = 50
+_CANCELS = 50  # at most, while the server has GRACE_SECONDS to end a statement
 
 Answer = TypeVar("Answer")
 
@@ -104,17 +104,18 @@ class PostgresSnapshot:
         """What runs, at its end. Who is stopped meanwhile stops it, again and again: the server forgets a cancel that
         comes before the statement does."""
         task = asyncio.ensure_future(running)
+        task.add_done_callback(_heard)
         try:
-            return await asyncio.shield(task)
+            await asyncio.wait([task])
         except asyncio.CancelledError:
             for _ in range(_CANCELS):
                 await self.cancel()
                 if (await asyncio.wait([task], timeout=GRACE_SECONDS / _CANCELS))[0]:
-                    task.exception()  # that it was cancelled, or ended just then
                     break
             raise
         finally:
             task.cancel()  # of one that does not end: its connection is given up
+        return task.result()
 
     async def cancel(self) -> None:
         self._cancelled = True
@@ -299,6 +300,12 @@ class PostgresEngine:
     async def _drop_idle(self) -> None:
         while self._idle:
             await self._idle.pop().close()
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """Take note of a failure that nobody waits for any more, or asyncio writes the server's words into the log."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _failure(error: psycopg.Error, connection: AsyncConnection[Any]) -> EngineError:
