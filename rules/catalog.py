@@ -148,7 +148,7 @@ class Table:
     sources: tuple[TableName, ...] = ()  # what the definition of a view reads, itself
     unfinished: tuple[str, ...] = ()  # unique indexes that are not valid, of expressions and of some rows alone too
     outdated: tuple[str, ...] = ()  # indexes made by another version of their collation: they may miss rows
-    missing: bool = False  # UNLOGGED, and the server is a standby, where reading it fails
+    missing: bool = field(default=False, repr=False)  # UNLOGGED, on a standby, where reading fails: it means the same
 
     def find_column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)

@@ -70,6 +70,7 @@ def test_a_column_that_is_added_changes_its_table_and_an_index_nothing(catalog: 
         return replace(table, columns=(*table.columns, replace(table.columns[-1], name="new")))
 
     assert not changed(catalog, RULES, lambda table: replace(table, indexes=(*table.indexes, index), comment="kept"))
+    assert not changed(catalog, RULES, lambda table: replace(table, missing=True))  # as where a standby takes over
     assert not changed(catalog, RULES, lambda table: with_column(table) if str(table.name) == "staff" else table)
     assert changed(catalog, RULES, lambda table: with_column(table) if str(table.name) == "orders" else table) == {
         "orders",
