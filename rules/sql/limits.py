@@ -48,9 +48,24 @@ def check_size(text: str) -> None:
 
 @lru_cache(maxsize=16)  # a text is looked at when it is read, and again when it is planned
 def _count_checked(text: str) -> int:
-    """Return how many words and signs a text has that can be read."""
+    """Return how many words and signs a text that can be read has at most."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
+    if len(text) <= MOST_TOKENS and _openings(text) <= DEEPEST_NESTING:  # nearly every text: not read sign by sign
+        return len(text)
+    return _count_nested(text)
+
+
+def _openings(text: str) -> int:
+    """How often something can be opened in a text, inside quotes too."""
+    return sum(map(text.count, _OPENINGS)) + text.lower().count("case")
+
+
+_OPENINGS = ("(", "[", "/*")
+
+
+def _count_nested(text: str) -> int:
+    """Return how many words and signs a text has; refuses one that is nested too deeply."""
     nesting = count = 0
     for token in _tokens(text):
         count += 1

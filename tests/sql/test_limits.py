@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.refusal import TooComplex
-from rules.sql.limits import MOST_TOKENS, check_size, check_text
+from rules.sql.limits import DEEPEST_NESTING, MOST_TOKENS, _count_nested, _openings, check_size, check_text
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,13 @@ def test_any_text_is_counted_to_its_end(text: str) -> None:
         check_size(text)
     except TooComplex:
         assert any(bracket in text for bracket in "([")
+
+
+@given(
+    st.lists(st.sampled_from(["(", "[", "/*", "*/", "CASE ", " end", "'", '"', "$a$", "--", "\n", "x"]), max_size=300)
+)
+def test_a_text_that_is_not_read_sign_by_sign_would_pass(signs: list[str]) -> None:
+    text = "".join(signs)
+
+    if len(text) <= MOST_TOKENS and _openings(text) <= DEEPEST_NESTING:
+        assert _count_nested(text) <= len(text)
