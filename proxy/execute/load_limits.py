@@ -52,13 +52,17 @@ class FairSemaphore:
     @asynccontextmanager
     async def taken(self, analyst: str) -> AsyncIterator[None]:
         """Wait for a place, and have it inside the block."""
-        await self._take(analyst)
+        await self.take(analyst)
         try:
             yield
         finally:
-            self._give_back(analyst)
+            self.give_back(analyst)
 
-    async def _take(self, analyst: str) -> None:
+    async def take(self, analyst: str) -> None:
+        """Wait for a place, and have it until it is given back."""
+        if self._free and not self._waiting and self._taken[analyst] < self._most:
+            self._have(analyst)
+            return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(analyst, deque()).append(turn)
         self._call()
@@ -66,14 +70,19 @@ class FairSemaphore:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # called at the very moment when he left
-                self._give_back(analyst)
+                self.give_back(analyst)
             raise
 
-    def _give_back(self, analyst: str) -> None:
+    def give_back(self, analyst: str) -> None:
         self._free += 1
         self._taken[analyst] -= 1
-        self._taken += Counter()  # forgets who has none
+        if not self._taken[analyst]:
+            del self._taken[analyst]
         self._call()
+
+    def _have(self, analyst: str) -> None:
+        self._free -= 1
+        self._taken[analyst] += 1
 
     def _call(self) -> None:
         """Give what is free to those who wait, one to each analyst before any has another."""
@@ -84,8 +93,7 @@ class FairSemaphore:
             if not queue:
                 del self._waiting[analyst]
             elif self._taken[analyst] < self._most:
-                self._free -= 1
-                self._taken[analyst] += 1
+                self._have(analyst)
                 self._waiting.move_to_end(analyst)
                 queue.popleft().set_result(None)
                 self._call()

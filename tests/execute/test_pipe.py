@@ -11,6 +11,7 @@ import pytest
 
 from proxy.execute.pipe import FORMS, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load, Read, fits
 from proxy.execute.worker_pool import PlannerPool
+from proxy.execute.worker_process import Worker
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed
 from proxy.twin.embedded import Cluster
@@ -199,6 +200,15 @@ def with_length(data: bytes) -> bytes:
     return LENGTH.pack(len(data)) + data
 
 
+@pytest.mark.slow
+async def test_a_worker_that_nobody_has_asked_has_nothing_to_say() -> None:
+    worker = await Worker.start(sys.executable, "-c", "print(1, flush=True); import time; time.sleep(60)")
+
+    await asyncio.wait_for(worker.gone(), 30)
+
+    assert not worker.is_alive
+
+
 class Marked:
     """What unpickling would run."""
 
@@ -217,10 +227,11 @@ class Marked:
                 with_length(PLANNED.encode(NeedsInner(InnerQuery(), "SELECT 1"))),
                 with_length(b"[" * 20_000),
                 LENGTH.pack(2**32 - 1),
+                2 * with_length(READ.encode(read("SELECT 1"))),
             )
         ),
     ],
-    ids=["a pickle", "half an answer", "another type", "depth", "a length without end"],
+    ids=["a pickle", "half an answer", "another type", "depth", "a length without end", "two answers"],
 )
 @pytest.mark.slow
 async def test_a_worker_that_writes_something_else_is_killed_and_nothing_is_made_of_it(
@@ -228,19 +239,16 @@ async def test_a_worker_that_writes_something_else_is_killed_and_nothing_is_made
 ) -> None:
     monkeypatch.chdir(tmp_path)
     pool = await PlannerPool.start(size=1, seconds=30)
-    (worker,) = pool._workers
-    await worker.kill()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", TAKEN_OVER.format(said=said)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    worker._process = process
+    (place,) = pool._places
+    assert place.worker is not None
+    place.worker.kill()
+    await place.worker.gone()
+    place.worker = taken_over = await Worker.start(sys.executable, "-c", TAKEN_OVER.format(said=said))
 
     with pytest.raises(Mismatch, match="cannot be planned"):
         await pool.read("SELECT 1", "ada")
 
-    assert process.returncode is not None
+    await taken_over.gone()
     assert not any(tmp_path.iterdir())
     monkeypatch.undo()
     assert len((await pool.read("SELECT 2; SELECT 3", "ada")).statements) == 2

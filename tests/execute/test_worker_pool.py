@@ -76,8 +76,8 @@ async def test_a_text_beyond_the_limits_never_reaches_a_worker(pool: PlannerPool
 async def test_when_memory_runs_out_a_worker_goes_before_the_proxy(pool: PlannerPool) -> None:
     await pool.read("SELECT 1", "ada")
 
-    for worker in pool._workers:
-        assert Path(f"/proc/{worker._process.pid}/oom_score_adj").read_text() == "1000\n"
+    for process in pool.processes:
+        assert Path(f"/proc/{process}/oom_score_adj").read_text() == "1000\n"
 
 
 async def test_a_text_is_planned_by_the_worker_that_read_it() -> None:
@@ -89,7 +89,7 @@ async def test_a_text_is_planned_by_the_worker_that_read_it() -> None:
         await pool.read(text, "ada")
         await pool.plan(Request(text, ("public",), epsilon=Decimal("0.1")), "ada")
 
-    assert len(pool._loaded) == 1
+    assert [place.generation for place in pool._places].count(1) == 1
     await pool.close()
 
 
@@ -151,8 +151,8 @@ async def test_what_the_printer_cannot_print_ends_no_worker(patient_pool: Planne
 
 
 async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
-    for worker in tuple(pool._workers):
-        worker._process.kill()
+    for worker in pool.workers:
+        worker.kill()
 
     for number in range(4):
         try:
@@ -200,12 +200,12 @@ async def test_who_kills_workers_keeps_nobody_waiting_who_can_have_another(pool:
         await asyncio.sleep(0.005)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        workers = set(pool._workers)
+        workers = pool.workers
 
         for again in range(2):
             await pool.read(f"SELECT 'bob {number}, {again}'", "bob")
 
-        assert set(pool._workers) == workers  # none had to be started for him
+        assert pool.workers == workers  # none had to be started for him
         await asyncio.gather(*(pool.read(f"SELECT {number}, '{name}'", name) for name in ("ada", "bob")))
 
 
