@@ -17,7 +17,7 @@ from rules.kernel.special.blocks import BlockValue
 from rules.kernel.summand import Summand
 from rules.mechanisms.noised_outputs import Output, Text
 from rules.mechanisms.release_plan import End
-from rules.values.expression import TRUE, Apply, Constant, Expression, all_of, condition
+from rules.values.expression import TRUE, Apply, Constant, Expression, all_of, condition, is_true
 from rules.values.types import SpanForm, Type
 
 
@@ -67,7 +67,7 @@ def where(summand: Summand, tested: Expression) -> Summand:
 
 def value_where(expression: Expression, tested: Expression) -> Expression:
     """Any value where the FILTER is true."""
-    if tested == TRUE:
+    if is_true(tested):
         return expression
     return Apply(
         "case", "CASE WHEN {0} THEN {1} END", (tested, expression), expression.type, expression.domain, strict=False
@@ -75,7 +75,7 @@ def value_where(expression: Expression, tested: Expression) -> Expression:
 
 
 def both_true(first: Expression, second: Expression) -> Expression:
-    return all_of(tuple(expression for expression in (first, second) if expression != TRUE))
+    return all_of(tuple(expression for expression in (first, second) if not is_true(expression)))
 
 
 def present(argument: Expression, binding: Binding) -> Expression:

@@ -36,7 +36,7 @@ from rules.mechanisms.noised_outputs import Chosen, Ends
 from rules.mechanisms.release_plan import End
 from rules.refusal import BadSetting, NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
-from rules.values.expression import TRUE, Apply, Column, Constant, Expression, Operand
+from rules.values.expression import TRUE, Apply, Column, Constant, Expression, Operand, is_true
 from rules.values.types import FLOAT8, INT8, KEY_KINDS, NUMERIC, TEXT, Type, hint_for, integer_range
 from rules.values.value import decimal_text, text_of
 
@@ -186,7 +186,7 @@ _HINT = (
 
 def where_true(expression: Expression, tested: Expression) -> Expression:
     """A value where the FILTER is true."""
-    if tested == TRUE:
+    if is_true(tested):
         return expression
     return Apply("case", "CASE WHEN {0} THEN {1} END", (tested, expression), expression.type, strict=False)
 

@@ -18,6 +18,7 @@ from rules.values.expression import (
     all_of,
     condition,
     conjuncts,
+    is_true,
     spelling,
 )
 
@@ -29,7 +30,7 @@ _DEEPEST: Final = 20  # NOTs and tests within each other
 def plain_condition(holding: Expression) -> Expression:
     """The condition of a filter in its plain spelling."""
     expressions = (conjunct for part in conjuncts(holding) for conjunct in conjuncts(_chosen(_exact(part, _DEEPEST))))
-    return all_of(tuple(expression for expression in expressions if expression != TRUE))
+    return all_of(tuple(expression for expression in expressions if not is_true(expression)))
 
 
 def _chosen(tested: Expression) -> Expression:

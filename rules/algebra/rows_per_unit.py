@@ -33,7 +33,7 @@ def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
         match conjunct:
             case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
                 for column, other in ((one, two), (two, one)):
-                    if isinstance(column, Column) and ids_in(other) and ids_in(other) <= determined:
+                    if isinstance(column, Column) and (ids := ids_in(other)) and ids <= determined:
                         determined |= {column.id} if _has_one_spelling(column.type) else set()
     return determined
 

@@ -30,7 +30,7 @@ from rules.algebra.same_unit import COUNT_HINT, check_linked, equalities, tied
 from rules.frozen import replace
 from rules.refusal import NotAllowed, NotSupported
 from rules.values.domain import ANYTHING, TRUTHS, Domain
-from rules.values.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in, is_collated
+from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in, is_collated, is_true
 from rules.values.types import BOOLEAN, find_common, have_one_equality
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
@@ -44,7 +44,7 @@ def known(rows: tuple[tuple[Constant, ...], ...], columns: tuple[Column, ...], k
 def filtered(source: Node, holding: Expression) -> Node:
     """Rows for which a condition is true."""
     holding = plain_condition(holding)
-    if holding == TRUE:
+    if is_true(holding):
         return source
     facts = _left_alone(source, source.facts, holding)
     absent = after_filter(facts.absent, holding)

@@ -48,12 +48,13 @@ def number(text: str) -> Constant:
     digits, _, exponent = text.lower().partition("e")
     if len(exponent) > _LONGEST_EXPONENT or len(digits) + abs(int(exponent or 0)) > _MOST_DIGITS:
         raise _out_of_range(text)
-    number = Fraction(text)
-    if number.denominator == 1 and text.removeprefix("-").isdigit():
+    if text.removeprefix("-").isdigit():
+        whole = int(text)
         for sql_type in (INT4, INT8):
             first, last = integer_range(sql_type.base)
-            if first <= number <= last:
-                return Constant(sql_type, str(int(number)), number)
+            if first <= whole <= last:
+                return Constant(sql_type, str(whole), Fraction(whole))
+    number = Fraction(text)
     shown = value.decimal_text(number)
     if shown is None or abs(number) > Fraction(10) ** 300:
         raise _out_of_range(text)

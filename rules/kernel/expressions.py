@@ -133,7 +133,8 @@ def stored(kind: Type, sql: str, *, is_recast: bool = False) -> str:
 def check_columns(expression: Expression, types: Mapping[int, Type]) -> None:
     """Refuse columns that the rows do not have, and a type that is not theirs."""
     for column in columns_in(expression):
-        if types.get(column.id) != column.type:
+        known = types.get(column.id)
+        if known is not column.type and known != column.type:
             raise Mismatch("the plan reads a column that its rows do not have, or as another type")
 
 

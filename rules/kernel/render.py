@@ -28,7 +28,7 @@ from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
 from rules.kernel.relation import Relation, are_linked, is_stored
 from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template
 from rules.refusal import Mismatch
-from rules.values.expression import TRUE, Constant, Expression, ids_in
+from rules.values.expression import Constant, Expression, ids_in, is_true
 from rules.values.types import Type
 
 _EDGE = r"(?:UNBOUNDED PRECEDING|UNBOUNDED FOLLOWING|CURRENT ROW|OFFSET (?:PRECEDING|FOLLOWING))"
@@ -308,7 +308,7 @@ def _tied(equal: tuple[tuple[int, int], ...], one: Relation, two: Relation) -> t
 
 def _conditions(tied: tuple[tuple[int, int], ...], condition: Expression, names: Mapping[int, str]) -> tuple[str, ...]:
     equalities = tuple(f"({names[left]} = {names[right]})" for left, right in tied)
-    return equalities if condition == TRUE else (*equalities, expression_sql(condition, names))
+    return equalities if is_true(condition) else (*equalities, expression_sql(condition, names))
 
 
 def _canonical(source: Relation, expression: Expression, names: Mapping[int, str]) -> str:

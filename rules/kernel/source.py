@@ -25,7 +25,7 @@ from rules.kernel.keys import Bins, Found, Key, KeySql, Listed, found_condition,
 from rules.kernel.rows import Item, Rows
 from rules.kernel.summand import LARGEST, Lattice, Summand, clamped
 from rules.refusal import NotSupported
-from rules.values.expression import TRUE, Apply, Column, Constant, Expression
+from rules.values.expression import Apply, Column, Constant, Expression, is_true
 
 Pivots = tuple[tuple[Expression, ...], ...]
 
@@ -126,7 +126,7 @@ class Columns:
         """A condition as SQL; nothing where it is always true."""
         if expression.type.kind != "boolean":
             raise NotSupported(f"the condition must be of type boolean, not {expression.type.sql}")
-        return "" if expression == TRUE else self.read(expression)
+        return "" if is_true(expression) else self.read(expression)
 
     @property
     def items(self) -> list[Item]:

@@ -49,7 +49,7 @@ class Summand:
     def __post_init__(self) -> None:
         low, high = self.lattice.low, self.lattice.high
         whole = isinstance(low, int) and isinstance(high, int) and isinstance(self.lattice.step, Fraction)
-        if not whole or not -LARGEST <= low <= high <= LARGEST or self.lattice.step <= 0:
+        if not whole or not -LARGEST <= low <= high <= LARGEST or self.lattice.step.numerator <= 0:
             raise NotSupported("the bounds of a sum must be multiples of its step, in ascending order and below 2^60")
 
     def wrap(self, *, is_stored: bool = False) -> str:

@@ -84,8 +84,8 @@ def share(epsilon: Decimal, weights: Sequence[Fraction]) -> tuple[Decimal, ...]:
     """
     if not weights or min(weights) <= 0:
         raise ValueError("every measure needs a weight above zero")
-    total = sum(weights, Fraction(0))
-    return tuple(_down(Fraction(epsilon) * weight / total) for weight in weights)
+    of_one = Fraction(epsilon) / sum(weights)
+    return tuple(_down(of_one * weight) for weight in weights)
 
 
 def _down(part: Fraction) -> Decimal:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from rules.aggregates.contributions import Contribution
 from rules.frozen import frozen
 from rules.kernel.measures import Case, Count, Sum, Values
-from rules.values.expression import MIRRORED, TRUE, Apply, Constant, Expression, all_of, conjuncts
+from rules.values.expression import MIRRORED, Apply, Constant, Expression, all_of, conjuncts, is_true
 from rules.values.value import Value
 
 Vector = tuple[Contribution, ...]
@@ -83,7 +83,7 @@ def _fits(part: Contribution, vector: Sequence[Contribution]) -> bool:
 def _support(part: Contribution) -> Expression | None:
     """A condition without which a row adds nothing to a measure: NULL adds nothing, and zero nothing to a plain sum."""
     match part:
-        case Count(condition=condition) if condition != TRUE:
+        case Count(condition=condition) if not is_true(condition):
             return all_of(tuple(_implied(condition)))
         case Values(summand=summand):
             return _tested(summand.expression, zero_adds_nothing=False)

@@ -138,14 +138,12 @@ def bare_summand(summand: Summand) -> Summand:
 
 def bare(expression: Expression) -> Expression:
     """An expression without what the planner inferred of it."""
-    match expression:
-        case Column(id=number, type=kind):
-            return Column(number, kind)
-        case Constant():
-            return bare_constant(expression)
-        case Apply(sql=sql, arguments=arguments, type=kind):
-            return Apply("", sql, tuple(map(bare, arguments)), kind)
+    if isinstance(expression, Column):
+        return Column(expression.id, expression.type)
+    if isinstance(expression, Constant):
+        return bare_constant(expression)
+    return Apply("", expression.sql, tuple(map(bare, expression.arguments)), expression.type)
 
 
 def bare_constant(constant: Constant) -> Constant:
-    return TRUE if constant == TRUE else Constant(constant.type, constant.text)
+    return TRUE if constant.value is True and constant == TRUE else Constant(constant.type, constant.text)

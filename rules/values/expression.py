@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import field
 from fractions import Fraction
+from itertools import chain
 from typing import Final
 
 from rules.frozen import frozen, replace
@@ -143,24 +144,29 @@ def spelling(expression: Expression) -> str:
             return f"{sql}({', '.join(map(spelling, arguments))})"
 
 
-def conjuncts(expression: Expression) -> Iterator[Expression]:
+def is_true(expression: Expression) -> bool:
+    """Return whether it is the constant. Mostly it is of another class, which is told sooner than that it differs."""
+    return expression is TRUE or (type(expression) is Constant and expression == TRUE)
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     """The conditions that must all be true for this one to be true."""
-    if isinstance(expression, Apply) and expression.name == "and":
-        for argument in expression.arguments:
-            yield from conjuncts(argument)
-    else:
-        yield expression
+    if type(expression) is not Apply or expression.name != "and":
+        return (expression,)
+    if not any(type(argument) is Apply and argument.name == "and" for argument in expression.arguments):
+        return expression.arguments
+    return tuple(chain.from_iterable(map(conjuncts, expression.arguments)))
 
 
 def columns_in(expression: Expression) -> Iterator[Column]:
     """Every use of a column, in the order of the text. Without calls within calls: a chain of 700 ORs is deep."""
     waiting = [expression]
     while waiting:
-        match waiting.pop():
-            case Column() as column:
-                yield column
-            case Apply(arguments=arguments):
-                waiting.extend(reversed(arguments))
+        part = waiting.pop()
+        if type(part) is Column:
+            yield part
+        elif type(part) is Apply:
+            waiting.extend(reversed(part.arguments))
 
 
 def is_collated(expression: Expression) -> bool:

@@ -218,8 +218,7 @@ def find_common(types: list[Type]) -> Type | None:
             if not _same_category(chosen, sql_type):
                 return None
             chosen = sql_type if _yields(chosen, sql_type) else chosen
-    same = all(sql_type == known[0] for sql_type in known)
-    return known[0] if same and len(known) == len(types) else (chosen if chosen.name else chosen.plain())
+    return known[0] if types.count(known[0]) == len(types) else (chosen if chosen.name else chosen.plain())
 
 
 def _same_category(left: Type, right: Type) -> bool:

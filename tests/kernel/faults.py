@@ -72,7 +72,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
         (relations._union_all, " or taken != tuple(None if unit is None else unit.column for unit in units)", ""),
     ),
     "columns of the types that are said of them": (
-        (expressions.check_columns, "types.get(column.id) != column.type", "column.id not in types"),
+        (expressions.check_columns, "known is not column.type and known != column.type", "known is None"),
     ),
     # Groups, windows and their ties.
     "GROUP BY without the unit": (

@@ -90,11 +90,10 @@ def _part(operands: Operands, setting: EvalContext, result: Type) -> Expression:
 
 def _part_image(field: str, expression: Expression, setting: EvalContext) -> Domain:
     low, high, step = FIELDS[field]
-    whole = Range(Fraction(low), Fraction(high), step)
     zone = setting.time_zone if expression.type.kind == "timestamptz" else None
     image = domain.range_of(expression.domain)
     if field not in ("year", "epoch") or image.low is None or image.high is None:
-        return whole
+        return Range(Fraction(low), Fraction(high), step)
     if field == "epoch" and expression.type.kind == "date":
         return Range(image.low * 86_400, image.high * 86_400, Fraction(86_400))
     if field == "epoch":
@@ -102,7 +101,7 @@ def _part_image(field: str, expression: Expression, setting: EvalContext) -> Dom
         return Range(image.low / 10**6 - slack, image.high / 10**6 + slack, step)
     years = [_year(int(bound), expression.type, zone) for bound in (image.low, image.high)]
     if years[0] is None or years[1] is None:
-        return whole
+        return Range(Fraction(low), Fraction(high), step)
     return Range(Fraction(years[0]), Fraction(years[1]), step if years[1] - years[0] < _MOST_YEARS else None)
 
 
