@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from proxy import log
 from proxy.causes import Cause, cause_of, ledger_cause
@@ -20,7 +20,9 @@ from proxy.execute.rulebook import StatementContext
 from proxy.log import warn
 from proxy.metrics import ANSWERS, BUDGET_ALERTS, DATABASE_FAILURES, FAULTS, LEDGER_FAILURES
 from rules.accounting.store import Balance, FiledRequest, LedgerError, LedgerStore, Receipt
-from rules.refusal import InnerFailure, Refusal, RulesChanged, can_tell_of_rows
+from rules.refusal import InnerFailure, Refusal, RulesChanged, Unavailable, can_tell_of_rows
+
+Result = TypeVar("Result")
 
 LEVELS: Final = (50, 80, 100)
 _ALL: Final = 99  # percent: what is left pays for nothing that is worth asking
@@ -99,6 +101,16 @@ def of_ledger(analyst: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def after_charge(analyst: str) -> Iterator[None]:
+    """Whatever the ledger does not do after a charge is one constant refusal, as of a fault that it does not take."""
+    try:
+        yield
+    except LedgerError as error:
+        ledger(analyst, error)
+        raise _not_kept() from None
+
+
 class BudgetAlerts:
     """Tells each threshold of each account once in a period; a grant begins anew, and so does a restart."""
 
@@ -148,13 +160,15 @@ class Faults:
         self._ledger, self._clock = ledger, clock
         self._waiting: defaultdict[str, deque[_Fault]] = defaultdict(deque)  # by analyst: not in the ledger yet
         self._writing = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def note(self, receipt: Receipt, context: StatementContext, error: Exception) -> Refusal:
         """Keep one, and return what the analyst is told of it: the same words whatever happened.
 
         But for a schema that changed meanwhile, which follows from what the DBA does and from no row.
-        Who cancels, or leaves, at this very moment is stopped all the same.
+        Who cancels, or leaves, at this very moment is stopped all the same. A fault is told once the ledger has it.
+        Where it does not take it, an answer would not be told either, in the words that are returned then: of a stop
+        that is lost with this proxy nobody has learnt anything.
         """
         sql, reason = (error.sql, error.reason) if isinstance(error, FailedStatement) else ("", error)
         kind, stops = _classify(reason)
@@ -164,11 +178,12 @@ class Faults:
         else:
             unfinished(context, receipt.charge, kind, cause)
         self._waiting[context.analyst].append(_Fault(receipt.charge, self._clock(), kind, stops))
-        await asyncio.shield(self._start(self._try_to_write(context.analyst)))
+        if not await asyncio.shield(self._start(self._try_to_write(context.analyst))):
+            return _not_kept()
         return _schema_changed() if isinstance(reason, SchemaChanged) else inner_failure()
 
     async def write(self, analyst: str) -> None:
-        """Bring into the ledger what it did not take when it happened: nothing is charged before."""
+        """Bring into the ledger what it did not take when it happened: nothing is charged, or answered, before."""
         if analyst not in self._waiting:
             return
         async with self._writing:
@@ -179,12 +194,14 @@ class Faults:
                 waiting.popleft()
             del self._waiting[analyst]
 
-    async def _try_to_write(self, analyst: str) -> None:
+    async def _try_to_write(self, analyst: str) -> bool:
         try:
             await self.write(analyst)
         except LedgerError as error:
             ledger(analyst, error)
             self._start(self._write_later(analyst))
+            return False
+        return True
 
     async def _write_later(self, analyst: str) -> None:
         """Other proxies may reach the ledger while we do not, and a stop has to hold there too."""
@@ -193,7 +210,7 @@ class Faults:
             with suppress(LedgerError):
                 await self.write(analyst)
 
-    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _start(self, work: Coroutine[None, None, Result]) -> asyncio.Task[Result]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -220,6 +237,11 @@ def _classify(reason: Exception) -> tuple[str, bool]:
 def inner_failure() -> InnerFailure:
     """The one refusal after a charge of whatever rows can have caused."""
     return InnerFailure("the statement failed after it was charged", hint="Its ε is spent.")
+
+
+def _not_kept() -> Unavailable:
+    """The one refusal after a charge while the ledger takes neither answers nor faults."""
+    return Unavailable("the privacy ledger has failed, so the statement is not answered", hint="Its ε is spent.")
 
 
 def _schema_changed() -> RulesChanged:

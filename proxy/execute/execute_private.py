@@ -109,8 +109,7 @@ class PrivateExecution:
         if self._has_ended(known_at, context):
             return await self._charge(questions, context), list(map(_without_relatives, questions))
         if all(kept.paid for question in questions for kept in question.kept):
-            budgets = context.rulebook.budgets
-            left = balances or await self.ledger.balances(context.analyst, budgets, self.clock())
+            left = balances or await self.ledger.balances(context.analyst, context.rulebook.budgets, self.clock())
             return Receipt(0, Totals(), *left), questions
         return await self._charge(questions, context), questions
 
@@ -175,6 +174,7 @@ class PrivateExecution:
         datetime = fresh_since(context, self.clock()) if reuse else None
         releases = [question.releases(noised) for question, noised in drawn]
         try:
+            await self.faults.write(context.analyst)
             with stage("settle"):
                 kept_of = await self.ledger.settle(
                     receipt.charge, list(chain.from_iterable(releases)), beside=datetime, lasting=lasting(context.cubes)

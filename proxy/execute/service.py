@@ -258,7 +258,8 @@ class Service:
                         *(context.rulebook.policy.pad_to, context.deadline, context.is_first),
                         lambda end: self._asking.draw(questions, replace(context, deadline=end), place),
                     )
-                    answered = await self._asking.settle(receipt, drawn, context, reuse=reuse, known_at=reading.now)
+                    with audit.after_charge(context.analyst):
+                        answered = await self._asking.settle(receipt, drawn, context, reuse=reuse, known_at=reading.now)
                 shown = await self._shown(plan, answered, context)
             else:
                 receipt, seen = await self._asking.see_again(questions, context, balances, known_at=reading.now)

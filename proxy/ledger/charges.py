@@ -130,9 +130,15 @@ def vouch(
 
 
 def fault(connection: Connection, charge: int, time: datetime, *, cause: str, stops: bool) -> None:
-    """Append that the real database failed after this charge."""
+    """Append that the real database failed after this charge: once, also where nobody heard of the commit.
+
+    Said again it would stop an analyst whom the DBA has forgiven meanwhile.
+    """
     analyst = _entry(connection, charge)["analyst"]
-    append(connection, chain.fault_entry(charge, analyst, time, cause=cause, stops=stops))
+    entry = chain.fault_entry(charge, analyst, time, cause=cause, stops=stops)
+    query = "SELECT 1 FROM entries WHERE analyst = ? AND kind IN ('fault', 'stop') AND time = ? AND entry = ?"
+    if connection.execute(query, (analyst, chain.stamp(time), entry)).fetchone() is None:
+        append(connection, entry)
 
 
 def forgive(connection: Connection, analyst: str, time: datetime) -> bool:

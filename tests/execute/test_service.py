@@ -294,7 +294,7 @@ async def test_a_fault_that_the_ledger_did_not_take_is_written_before_the_next_c
 
     with monkeypatch.context() as patch:
         patch.setattr(desk.ledger, "fault", away)
-        with pytest.raises(InnerFailure):
+        with pytest.raises(Unavailable):
             await desk.ask(block_of(UNITS, sql=FAULTY))
         with pytest.raises(LedgerError):
             await desk.ask(block_of(UNITS))
@@ -303,6 +303,44 @@ async def test_a_fault_that_the_ledger_did_not_take_is_written_before_the_next_c
         await desk.ask(block_of(UNITS))
     assert [stop.analyst for stop in await desk.ledger.stops()] == ["ada"]
     assert await desk.spent() == (1, 1)
+
+
+async def test_what_the_ledger_does_not_take_is_told_in_the_same_words_be_it_a_fault_or_an_answer(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop that is lost with its proxy, before the ledger has it, has told nothing."""
+    words = []
+
+    async def away(*args: object, **named: object) -> None:
+        raise LedgerError("the ledger does not respond", hint="Nothing was charged.")
+
+    for block, analyst, job in ((block_of(UNITS, sql=FAULTY), "ada", "fault"), (block_of(UNITS), "bob", "settle")):
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.ledger, job, away)
+            with pytest.raises(Unavailable) as refusal:
+                await desk.ask(block, analyst=analyst)
+        words.append((refusal.value.sqlstate, refusal.value.message, refusal.value.hint))
+
+    failed = "the privacy ledger has failed, so the statement is not answered"
+    assert words == [("57P03", failed, "Its ε is spent.")] * 2
+
+
+async def test_what_ran_beside_a_fault_is_not_told_before_the_ledger_has_that(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(charge: int, time: datetime, *, cause: str, stops: bool) -> None:
+        raise LedgerError("the ledger is away")
+
+    monkeypatch.setattr(desk.ledger, "fault", away)
+    beside = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.002"), canonical="slow")))
+    while not desk.engine.seen:
+        await asyncio.sleep(0.01)
+    with pytest.raises(Unavailable):
+        await desk.ask(block_of(UNITS, sql=FAULTY))
+    assert not beside.done()
+
+    with pytest.raises(Unavailable):
+        await beside
 
 
 async def test_a_fault_that_the_ledger_did_not_take_stops_at_other_proxies_soon(
@@ -317,7 +355,7 @@ async def test_a_fault_that_the_ledger_did_not_take_stops_at_other_proxies_soon(
 
     monkeypatch.setattr(desk.ledger, "fault", away)
     monkeypatch.setattr(audit, "_RETRY_SECONDS", 0.01)
-    with pytest.raises(InnerFailure):
+    with pytest.raises(Unavailable):
         await desk.ask(block_of(UNITS, sql=FAULTY))
     desk.service = desk.open(desk.policy)  # another proxy, which knows the ledger alone
     async with asyncio.timeout(10):

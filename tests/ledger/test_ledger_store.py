@@ -396,6 +396,16 @@ async def test_a_fault_that_stops_refuses_every_later_charge_of_its_analyst(ledg
     await ledger.charge(charge_of("bob", "0.1"), BUDGETS)
 
 
+async def test_a_fault_that_is_said_again_stops_nobody_whom_the_dba_has_forgiven(ledger: LedgerStore) -> None:
+    """Who did not hear of the commit, as where the connection was cut, says it again."""
+    receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    await ledger.fault(receipt.charge, NOON, cause="22", stops=True)
+    assert await ledger.forgive("ada", NOON)
+    await ledger.fault(receipt.charge, NOON, cause="22", stops=True)
+
+    assert await ledger.stops() == ()
+
+
 async def test_a_fault_that_stops_nobody_is_kept_and_nothing_more(ledger: LedgerStore) -> None:
     for _ in range(5):
         receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
