@@ -72,9 +72,9 @@ class Maker:
                 tables = await _look(measured_plan, _statements(measured_plan, kernel), snapshot)
                 rest = price_of_counts(plan, rulebook.policy)
                 release = await asyncio.to_thread(release_synopsis, measured_plan, tables, rest, self.noise, labels)
-                await self.ledger.settle(receipt.charge, [release])
             except Exception as error:  # noqa: BLE001 - after the charge whatever it is
                 raise await faults.note(receipt, context, error) from None
+        await self.ledger.settle(receipt.charge, [release])
         kept = await self.find(plan)
         if kept is None:
             raise EngineError("the synopsis was not kept")

@@ -1,6 +1,7 @@
 """The life of synopses over a real database and a real ledger: who is charged when, and what is shown then."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,7 +14,7 @@ from proxy.policy_in_force import Freeze
 from proxy.synopses.fit_release import FitFailed, fitted_schema
 from proxy.synopses.make import Maker, drop
 from proxy.twin.synthetic import SyntheticSchema
-from rules.accounting.store import KeptRelease
+from rules.accounting.store import KeptRelease, LedgerError, Release
 from rules.catalog import TableName, TypeName
 from rules.mechanisms.draw import Drawable, OpenDPNoise
 from rules.policy.finding import Severity
@@ -133,6 +134,23 @@ async def test_what_fails_after_its_charge_stays_charged_and_is_not_tried_again(
     assert not place.shown.schemas
     assert [charge.state for charge in await place.charges()] == ["failed"]
     assert not await place.charges("ada")
+
+
+async def test_counts_that_the_ledger_does_not_take_stop_no_later_make(
+    place: SynopsisStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(charge: int, releases: Sequence[Release]) -> None:
+        raise LedgerError("the ledger is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place.ledger, "settle", away)
+        with pytest.raises(LedgerError):
+            await place.maker.make("explore", place.rulebook())
+
+    assert await place.ledger.stops() == ()
+    place.now += timedelta(days=31)
+    await place.shelf.follow(place.rulebook())
+    assert place.shown.schemas
 
 
 async def test_two_makes_at_once_are_two_charges_and_the_newest_is_shown(place: SynopsisStage) -> None:
