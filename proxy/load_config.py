@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -41,7 +42,7 @@ _PORT_CAUSES = {
 }
 _HOMES: dict[str, Callable[[str, str, Anchor], Home]] = {"postgresql": LedgerDatabase, "postgres": LedgerDatabase}
 _AS_URI = ", as postgresql://user@db.example.org/ledger (a space in it is written as %20)"
-_CONNECTION = re.compile(r"\s*(host|hostaddr|port|dbname|user|service)\s*=")
+_CONNECTION = re.compile(r"\s*(host|hostaddr|port|dbname|user|service)\s*=|.*(:.*@|password\s*=)", re.DOTALL)
 _OWN_FILES = 200  # ledger, database, workers, log and twins
 
 
@@ -154,7 +155,10 @@ def ledger_identity(catalog: Catalog) -> str:
 
 
 def ledger_place(text: str | None) -> Path | str | None:
-    """Read where a ledger is kept: the URL of a home, or else a file; None where nobody says."""
+    """Read where a ledger is kept: the URL of a home, or else a file; None where nobody says.
+
+    A mistyped URL is taken for no file, whose name messages would quote with its password.
+    """
     if not text:
         return None
     scheme, is_url, _ = text.partition("://")
@@ -162,18 +166,18 @@ def ledger_place(text: str | None) -> Path | str | None:
         if not _is_connection(text):
             raise ConfigurationError(f"the place of the ledger is not a connection URI{_AS_URI}")
         return text
-    if (is_url and scheme.isalnum()) or _CONNECTION.match(text):
+    if is_url or _CONNECTION.match(text):
         raise ConfigurationError(f"the place of the ledger is neither a file nor a connection URI{_AS_URI}")
     return Path(text)
 
 
 def _is_connection(url: str) -> bool:
-    """Return whether libpq can read it; its own words would quote a password."""
+    """Return whether libpq can read it, and takes no password for the database's name: its words would quote it."""
     try:
         ports = conninfo_to_dict(url).get("port") or ""
     except ProgrammingError:
         return False
-    return all(port.isdecimal() for port in str(ports).split(",") if port)
+    return "@" not in urlsplit(url).path and all(port.isdecimal() for port in str(ports).split(",") if port)
 
 
 def check_ledger_place(settings: Settings) -> None:

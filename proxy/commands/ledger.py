@@ -141,10 +141,15 @@ def verify(settings: Settings) -> int:
 def forgive(settings: Settings, analyst: str) -> int:
     """Let an analyst ask again whom a fault has stopped."""
 
-    async def lift(ledger: Ledger) -> bool:
-        return await ledger.forgive(analyst, system_clock())
+    policy = read_rules(settings.rules)
 
-    if not run(with_ledger(settings, read_rules(settings.rules), lift)):
+    async def lift(ledger: Ledger) -> bool:
+        if await ledger.forgive(analyst, system_clock()):
+            return True
+        _check_known(analyst, (*sorted(policy.analysts), *(await ledger.history(Wish(most=0))).analysts))
+        return False
+
+    if not run(with_ledger(settings, policy, lift)):
         raise ConfigurationError(f"{analyst} is not stopped")
     say(f"{analyst} can query again")
     return 0

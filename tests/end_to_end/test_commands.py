@@ -61,6 +61,16 @@ def test_a_wrong_command_line_ends_with_2() -> None:
         ("serve rules.yaml --ledger 'host=db dbname=ledger'", "neither a file nor a connection URI, as postgresql://"),
         ("ledger show rules.yaml --ledger 'postgresql://a b/x'", "is not a connection URI, as postgresql://"),
         ("ledger init rules.yaml --ledger postgresql://db:port/x", "is not a connection URI, as postgresql://"),
+        ("serve rules.yaml --ledger postgresql:///noisegate:secret@db/x", "is not a connection URI, as postgresql://"),
+        *(
+            (f"serve rules.yaml --ledger {mistyped}", "neither a file nor a connection URI, as postgresql://")
+            for mistyped in (
+                "postgresql:/noisegate:secret@db/x",
+                "postgresql//noisegate:secret@db/x",
+                "postgresql//db/x?password=secret",
+                "postgresql+ssl://noisegate:secret@db/x",
+            )
+        ),
         ("serve rules.yaml --console-edit-rules", "options of the web console do nothing without --console-port"),
     ],
 )
@@ -68,7 +78,7 @@ def test_what_is_wrong_with_an_argument_is_said(line: str, words: str) -> None:
     done = command(*shlex.split(line))
 
     assert done.returncode in (1, 2)
-    assert words in done.stderr and "Traceback" not in done.stderr
+    assert words in done.stderr and "Traceback" not in done.stderr and "secret" not in done.stderr
     assert command("--version").stdout.startswith("noisegate ")
 
 

@@ -110,7 +110,10 @@ def test_a_fault_stops_its_analyst_at_all_proxies_until_it_is_forgiven(
                 rules = str(running.rules)
                 shown = command("ledger", "show", rules, *place, database=broken.reader_dsn)
                 lifted = command("ledger", "forgive", rules, "ada", *place, database=broken.reader_dsn)
-                again = command("ledger", "forgive", rules, "ada", *place, database=broken.reader_dsn)
+                again, nobody = (
+                    command("ledger", "forgive", rules, name, *place, database=broken.reader_dsn)
+                    for name in ("ada", "adda")
+                )
                 assert elsewhere.execute(COUNT).fetchone() is not None
             other.stop()
     finally:
@@ -121,6 +124,8 @@ def test_a_fault_stops_its_analyst_at_all_proxies_until_it_is_forgiven(
     assert "ada is stopped since" in shown.stdout
     assert (lifted.returncode, lifted.stdout) == (0, "ada can query again\n")
     assert (again.returncode, again.stderr) == (1, "noisegate: ada is not stopped\n")
+    words = 'there is no analyst "adda" in the rules or the ledger; did you mean "ada"?'
+    assert (nobody.returncode, nobody.stderr) == (1, f"noisegate: {words}\n")
 
 
 @PROC
