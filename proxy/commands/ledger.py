@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -45,6 +45,7 @@ Format = Literal["text", "json", "csv"]
 Cell = str | float | int | bool | None
 
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
+_UNDER_WAY: Final = timedelta(days=1)  # may a statement be whose charge is kept: else nothing is kept of its end
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _SHOWN: Final = 100  # characters of a shape in a line of text
 CHARGE_FIELDS: Final = (
@@ -233,12 +234,13 @@ async def _made_at(ledger: Ledger, policy: Policy) -> list[datetime]:
 
 
 def _closable(policy: Policy, before: datetime | None) -> datetime:
-    """Until when entries may be closed: what can still be served again has to stay."""
+    """Until when entries may be closed: what can still be served again, or be under way, has to stay."""
     now = system_clock()
-    oldest = now - policy.fresh_for
+    oldest = now - max(policy.fresh_for, _UNDER_WAY)
     if before is not None and before > oldest:
         raise ConfigurationError(
-            f"answers since {oldest:%Y-%m-%d %H:%M} UTC can be served again (fresh_for): close those before"
+            f"answers since {oldest:%Y-%m-%d %H:%M} UTC can be served again (fresh_for), or be under way: close those "
+            "before"
         )
     if before is not None:
         return before.astimezone(UTC)

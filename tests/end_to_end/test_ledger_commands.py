@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -51,6 +52,16 @@ def test_a_serving_ledger_is_shown_copied_and_put_back(shop: RealDatabase, tmp_p
     assert accounts["ada"]["removed"] and accounts["ada"]["ever_spent"] == charge["epsilon"]
     assert json.loads(ledger("show", rules, "--analyst", "ada", "--json"))["charges"] == [charge]
     assert ledger("compact", rules, "--before", "2020-01-01").startswith("closed 0 entries before 2020-01-01")
+
+
+def test_what_may_be_under_way_is_not_closed(tmp_path: Path) -> None:
+    """Without its charge an answer would not be kept, and a fault would stop nobody."""
+    rules = shop_data.rules_file(tmp_path, f"{shop_data.RULES}fresh_for: 0\n")
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+
+    done = command("ledger", "compact", str(rules), "--before", f"{hour_ago:%Y-%m-%d %H:%M:%S}", database="dbname=shop")
+
+    assert done.returncode == 1 and "or be under way: close those before" in done.stderr
 
 
 def test_a_renamed_database_keeps_its_ledger_when_the_dba_says_so(real_cluster: Cluster, tmp_path: Path) -> None:
