@@ -13,7 +13,7 @@ from rules.bind.declared_columns import type_domain
 from rules.bind.expression import Binding
 from rules.bind.unit_aggregates import share_of
 from rules.frozen import frozen, replace
-from rules.functions.guard import as_passed, as_value
+from rules.functions.guard import as_passed, as_value, check_blanks
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Chosen, ChosenList, Ends, Text
@@ -91,9 +91,11 @@ def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
         raise NotAllowed(
             "mode() over protected rows needs a column whose values are listed in the rules file", hint=hint
         )
-    texts = tuple(text_of(value, argument.type) for value in listed)
-    labels = tuple((text,) for text in texts)
-    pick = Pick(Listed((value_where(listed_argument, tested),), labels), texts)
+    check_blanks(argument.type)
+    labels = tuple(text_of(value, argument.type) for value in listed)
+    blanks = argument.type.size or 0 if argument.type.base == "bpchar" else 0
+    texts = tuple(label and label.ljust(blanks) for label in labels)
+    pick = Pick(Listed((value_where(listed_argument, tested),), tuple((label,) for label in labels)), texts)
     return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), _passed(call, argument), barred=_no_bars_of_modes)
 
 

@@ -14,7 +14,7 @@ from rules.bind.walk_syntax import word_of
 from rules.frozen import frozen, replace
 from rules.functions import arrays, comparison, conditional
 from rules.functions.casts import cast
-from rules.functions.coerce import folded, literal, literals, number, typed
+from rules.functions.coerce import folded, is_open, literal, literals, number, typed
 from rules.functions.function import EvalContext
 from rules.functions.registry import call, operate
 from rules.refusal import NotAllowed, NotSupported, Refusal
@@ -23,7 +23,7 @@ from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.system_views import BARS, SCHEMA
 from rules.values.domain import ANYTHING
 from rules.values.expression import FALSE, TRUE, Column, Constant, Expression, Literal, Operand, all_of, null_of
-from rules.values.types import UNKNOWN, Type, find_type
+from rules.values.types import TEXT, UNKNOWN, Type, find_type
 
 # What an expression means by itself: a column, a grouping key, an aggregate. None: look into it.
 Leaf = Callable[[s.Expression], Operand | None]
@@ -243,7 +243,7 @@ class Binding:
     def _array(self, expression: s.Expression) -> tuple[Operand, ...]:
         match expression:
             case s.Array(items=items):
-                return tuple(map(self.operand, items))
+                return _as_texts(tuple(map(self.operand, items)))
             case s.Cast(argument=s.Array(items=items), type=written) if self._has_enums(written):
                 return tuple(map(self.operand, items))
             case s.Cast(argument=s.Array(items=items), type=written):
@@ -292,6 +292,13 @@ def _element(written: str) -> Type:
     if sql_type is None:
         raise NotSupported(f"an array of type {written} is not supported over protected rows")
     return sql_type
+
+
+def _as_texts(items: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """ARRAY['a', 'b'] is of texts, beside a character(n) too, where the items of IN ('a', 'b') are what they meet."""
+    if not all(isinstance(item, Literal) or is_open(item) for item in items):
+        return items
+    return tuple(Constant(TEXT, item.text, item.text) if isinstance(item, Literal) else item for item in items)
 
 
 def _operands(operator: s.Operator) -> Sequence[s.Expression]:

@@ -13,6 +13,7 @@ from rules.functions.function import PLAIN, EvalContext, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql.syntax import Call, Case, Cast, Expression, Name, Operator, Query
+from rules.sql.syntax import Constant as Written
 from rules.values.expression import Constant
 from rules.values.types import find_type
 
@@ -213,6 +214,8 @@ def takes_size(expression: Expression, scope: Scope) -> bool:
             return True
         case Name(parts=parts):
             return scope.is_bare(parts)
+        case Written():
+            return True
         case Call(name="min" | "max"):
             return True
         case Call(name="nullif", arguments=(left, *_)):
@@ -221,5 +224,5 @@ def takes_size(expression: Expression, scope: Scope) -> bool:
             return any(takes_size(branch, scope) for branch in branches)
         case Case(branches=branches, default=default):
             shown = (*(result for _, result in branches), default)
-            return any(branch is not None and takes_size(branch, scope) for branch in shown)
+            return any(branch is None or takes_size(branch, scope) for branch in shown)
     return False

@@ -166,9 +166,16 @@ def alike(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tup
     arguments, common = unified(operands, setting, what)
     passed = tuple(_same_kind(as_passed(argument, setting), common, setting) for argument in arguments)
     has_null = any(not isinstance(operand, Literal) and is_open(operand) for operand in operands)
-    if has_null or any(argument.type != common for argument in passed):
+    has_length = common.base == "bpchar" and all(_fills(argument, common) for argument in arguments)
+    if not has_length and (has_null or any(argument.type != common for argument in passed)):
         common = common.plain()  # a bound of numeric(10,2) has no zeros after the point
     return tuple(as_double(argument) for argument in passed) if common.kind == "float" else passed, common
+
+
+def _fills(expression: Expression, common: Type) -> bool:
+    """Return whether its values have the blanks that all of this character(n) have, and no more."""
+    is_whole = isinstance(expression, Constant) and (expression.text is None or len(expression.text) == common.size)
+    return is_whole or expression.type == common
 
 
 def _same_kind(expression: Expression, common: Type, setting: EvalContext) -> Expression:

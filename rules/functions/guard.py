@@ -29,15 +29,22 @@ _MULTIPLIED_DIGITS = 8000  # of a factor: PostgreSQL 13 has no product of more t
 _LONG_POWER = 20  # of ten: from here on it is written with an exponent
 
 
+def check_blanks(sql_type: Type) -> None:
+    """Refuse to show a character without one length: of equal ones some have blanks at the end, row by row."""
+    if sql_type.base == "bpchar" and sql_type.size is None:
+        hint = "Cast it to text, each part of it: coalesce(x::text, 'none')."
+        raise NotSupported("character without one length is not supported here over protected rows", hint=hint)
+
+
 def padded(expression: Expression) -> Expression:
-    """Pad a character(n) as LIKE, ~ and octet_length see it: with the spaces that make it n letters long."""
+    """Pad a character(n) as LIKE, ~, concat and octet_length see it: with the spaces that make it n letters long."""
     if expression.type.base != "bpchar" or isinstance(expression, Constant):
         return expression
-    if expression.type.size is None:
-        raise NotSupported("a pattern over type character without a length is not supported", hint="Cast it to text.")
-    return Apply(
-        "padded", f"rpad({{0}}, {expression.type.size})", (expression,), TEXT, domain.ANYTHING, expression.nullable
-    )
+    check_blanks(expression.type)
+    size, image = expression.type.size or 0, expression.domain
+    if isinstance(image, Values):
+        image = domain.values(item.ljust(size) for item in image.items if isinstance(item, str))
+    return Apply("padded", f"rpad({{0}}, {size})", (expression,), TEXT, image, expression.nullable)
 
 
 def as_value(expression: Expression, setting: EvalContext) -> Expression:

@@ -10,7 +10,8 @@ from fractions import Fraction
 from rules.algebra.cover import types_of
 from rules.algebra.nodes import Scan
 from rules.catalog import TableName
-from rules.frozen import frozen
+from rules.frozen import frozen, replace
+from rules.functions.text.text_casts import shown_digits
 from rules.kernel.expressions import expression_sql, quoted_name, quoted_text
 from rules.kernel.render import qualified
 from rules.values import domain
@@ -94,7 +95,8 @@ class ListedRows:
                 self.expression.type.kind in ("integer", "numeric") and step.denominator == 1
             ):
                 ends = f"{-(-low // step) * step}::bigint, {high // step * step}::bigint, {step}::bigint"
-                return f"pg_catalog.generate_series({ends})::{kind}"
+                digits = f"(1000, {shown_digits(self.expression)})" if kind == "numeric" else ""
+                return f"pg_catalog.generate_series({ends})::{kind}{digits}"
         return f"pg_catalog.unnest({array_sql(_texts(self.expression))}::text[])::{kind}"
 
 
@@ -174,6 +176,8 @@ def _day(days: int) -> str:
 def _texts(expression: Expression) -> list[str]:
     items = domain.items_of(expression.domain, MOST_DAYS) or ()
     kind = expression.type if expression.type.kind == "enum" else expression.type.plain()
+    if kind.kind == "numeric":
+        kind = replace(kind, scale=shown_digits(expression))
     return [text for item in items if (text := text_of(item, kind, "UTC")) is not None]
 
 
@@ -182,6 +186,8 @@ def listed(number: int, expression: Expression, limit: int) -> ListedRows | None
     items = domain.items_of(expression.domain, limit)
     if items is None or expression.type.kind in ("float", "interval", "other", "unknown", "uuid"):
         return None
+    if expression.type.kind == "numeric" and shown_digits(expression) is None:
+        return None  # what is computed of it may be its text
     made = ListedRows(number, expression)
     is_series = expression.type.kind in ("integer", "numeric") and isinstance(expression.domain, Range)
     if not is_series and (len(texts := _texts(expression)) < len(items) or sum(map(len, texts)) > _LONGEST_LIST):

@@ -23,7 +23,8 @@ from rules.bind.state import BoundSource
 from rules.frozen import frozen, replace
 from rules.functions.comparison import both, compare, either, in_list, is_null
 from rules.functions.function import EvalContext
-from rules.functions.guard import constant
+from rules.functions.guard import check_blanks, constant
+from rules.functions.text.text_casts import shown_type
 from rules.kernel.keys import Found, Key, Listed
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import GroupLists, KeyColumn, PublicGroups
@@ -122,6 +123,7 @@ def _bind(source: BoundSource, written: Written, context: PlannerContext, settin
         raise NotSupported(
             f"values of type {key.type.sql} cannot be grouped over protected rows", hint=hint_for(key.type)
         )
+    check_blanks(key.type)
     return key
 
 
@@ -163,8 +165,8 @@ def _plain(column: Column) -> Type:
 
 
 def _key_type(key: Expression) -> str:
-    """A bare column keeps the precision that PostgreSQL shows for it; what is computed has none."""
-    return key.type.sql if isinstance(key, Column) or key.type.name else key.type.plain().sql
+    """A bare column keeps the precision that PostgreSQL shows for it; what is computed has none, but its look."""
+    return key.type.sql if isinstance(key, Column) or key.type.name else shown_type(key)
 
 
 @frozen

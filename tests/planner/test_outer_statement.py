@@ -170,10 +170,11 @@ SELECT CASE WHEN is_vip THEN country ELSE city END, CASE WHEN is_vip THEN city E
 SELECT coalesce(nullif(amount, 0), amount) AS a FROM orders GROUP BY a
 SELECT a, count(*) FROM (SELECT nullif(amount, 2.5) AS a FROM orders) t GROUP BY a
 WITH t AS (SELECT nullif(amount, 2) AS a, coalesce(nullif(amount, id), amount) AS b FROM orders) SELECT a, b, count(*) FROM t GROUP BY a, b
-SELECT nullif(city::char(3), country), nullif(country, city::char(3)), nullif(city::char(3), 'a'::varchar), nullif(city::char(3), NULL), count(*) FROM customers GROUP BY 1, 2, 3, 4
-SELECT a, b, c FROM (SELECT nullif(city::char(3), country) AS a, nullif(country, city::char(3)) AS b, nullif(city::char(3), 'a') AS c FROM customers) t GROUP BY a, b, c
-SELECT coalesce(city::char(3), name), coalesce(name, city::char(3)), greatest(city::char(3), 'x'::text), least(city::char(3), country) FROM customers GROUP BY 1, 2, 3, 4
-SELECT CASE WHEN is_vip THEN name ELSE city::char(3) END, CASE WHEN is_vip THEN city::char(3) ELSE name END FROM customers GROUP BY 1, 2
+SELECT nullif(city::char(3), country), nullif(city::char(3), 'a'::varchar), nullif(city::char(3), NULL), count(*) FROM customers GROUP BY 1, 2, 3
+SELECT a, b FROM (SELECT nullif(city::char(3), country) AS a, nullif(city::char(3), 'a') AS b FROM customers) t GROUP BY a, b
+SELECT coalesce(city::char(3), 'Ber'), coalesce(name, city::char(3)), greatest('x'::text, city::char(3)), coalesce(NULL, city::char(3)) FROM customers GROUP BY 1, 2, 3, 4
+SELECT CASE WHEN is_vip THEN city::char(3) END AS c, CASE WHEN is_vip THEN city::char(3) ELSE name END FROM customers GROUP BY 1, 2
+SELECT a, b, count(*) FROM (SELECT CASE WHEN is_vip THEN city::char(3) END AS a, coalesce(city::char(3), 'Ber') AS b FROM customers) t GROUP BY a, b
 SELECT amount::numeric, amount::numeric::numeric(10,2), amount::numeric(8,1)::numeric, count(*) FROM orders GROUP BY 1, 2, 3
 SELECT a, b, count(*) FROM (SELECT amount::numeric AS a, amount::numeric(8,1)::numeric AS b FROM orders) t GROUP BY a, b
 SELECT a, b, c, count(*) FROM (SELECT +amount AS a, amount AS b, amount::numeric(10,2) AS c FROM orders) t GROUP BY a, b, c
@@ -190,7 +191,7 @@ SELECT count(*), (SELECT max(price::money / price::money) FROM products), (SELEC
 SELECT count(*)::int::money / sum(id % 2)::int::money, interval '1 day' / count(*), (count(*) / 3.0)::money / count(*)::smallint FROM orders
 SELECT y, z, count(*) FROM (SELECT coalesce(a, b) AS y, CASE WHEN a > 3 THEN b ELSE a END AS z FROM (SELECT amount::numeric AS a, amount AS b FROM orders) s) t GROUP BY y, z
 SELECT y, z, count(*) FROM (SELECT nullif(a, 2) AS y, coalesce(b, b) AS z FROM (SELECT amount::numeric AS a, amount AS b FROM orders) s) t GROUP BY y, z
-SELECT x, y, z, count(*) FROM (SELECT id, max(city::char(9)) AS x, min(city::char(9)) AS y, coalesce(max(city::char(9)), 'x') AS z FROM customers GROUP BY id) s GROUP BY x, y, z
+SELECT x, y, z, count(*) FROM (SELECT id, max(city::char(9)) AS x, min(city::char(9)) AS y, coalesce(max(city::char(9)), '123456789') AS z FROM customers GROUP BY id) s GROUP BY x, y, z
 SELECT status, k1, m1, (SELECT max(p.id) FROM products p WHERE p.id = k1 + m1) FROM (SELECT status, id % 3 AS k1, id % 2 AS m1 FROM orders) t GROUP BY 1, 2, 3
 SELECT m1, grouping(m1), count(*), (SELECT m1 + 1) FROM (SELECT id % 4 AS m1 FROM customers) t GROUP BY GROUPING SETS ((m1), ())
 SELECT DISTINCT cast(city AS varchar(2)) AS city, segment FROM customers ORDER BY cast(city AS varchar(2)), 2

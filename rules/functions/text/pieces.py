@@ -2,14 +2,12 @@
 
 from fractions import Fraction
 
-from rules.functions.coerce import typed
 from rules.functions.function import EvalContext, Operands, check_unicode, function, function_of_name
 from rules.functions.guard import LONGEST_TEXT
-from rules.functions.guard import padded as filled
 from rules.functions.text.strings import constant_text, text, text_of_first, whole_constant
 from rules.values.domain import Range
 from rules.values.expression import Apply, Expression, Operand
-from rules.values.types import INT4, TEXT
+from rules.values.types import INT4
 
 _MOST_COPIES = 100
 
@@ -105,7 +103,8 @@ def ascii_code(operands: Operands, setting: EvalContext) -> Expression:
 
 @function("bit_length", arguments=1, examples="bit_length(t)")
 def bit_length(operands: Operands, setting: EvalContext) -> Expression:
-    return _counted("bit_length", filled(typed(operands[0], setting, TEXT)), setting, most=32 * LONGEST_TEXT)
+    """Return eight times the octets of a text: a character(n) becomes one, without the blanks that fill it up."""
+    return _counted("bit_length", operands[0], setting, most=32 * LONGEST_TEXT)
 
 
 def _counted(name: str, operand: Operand, setting: EvalContext, *, most: int) -> Expression:

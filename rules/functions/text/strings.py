@@ -209,8 +209,8 @@ def concat_ws(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _printed(operand: Operand, setting: EvalContext) -> Expression:
-    """As concat prints it: a boolean is t or f."""
-    argument = as_value(typed(operand, setting, TEXT), setting)
+    """As concat prints it: a boolean is t or f, and a character(n) has all its blanks."""
+    argument = as_value(padded(typed(operand, setting, TEXT)), setting)
     return argument if argument.type.kind == "boolean" else _as_text(argument, setting)
 
 

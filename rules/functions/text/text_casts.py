@@ -3,8 +3,10 @@
 PostgreSQL reads more spellings than are read here; those that are read here it reads for certain.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
+from rules.frozen import replace
 from rules.functions.function import EvalContext
 from rules.functions.guard import short
 from rules.refusal import NotSupported
@@ -78,8 +80,11 @@ def as_text(expression: Expression, target: Type, setting: EvalContext) -> Expre
         raise NotSupported("casting a date to text over protected rows needs DateStyle ISO", hint=hint)
     image: Domain = ANYTHING
     items = domain.items_of(expression.domain, MOST_ITEMS)
-    if items is not None and expression.type.kind != "float" and _prints_exactly(expression):
-        texts = [value.text_of(item, expression.type, setting.time_zone) for item in items]
+    kind = expression.type
+    if kind.kind == "numeric":
+        kind = replace(kind, scale=shown_digits(expression))
+    if items is not None and kind.kind != "float" and (kind.kind != "numeric" or kind.scale is not None):
+        texts = [value.text_of(item, kind, setting.time_zone) for item in items]
         known = [cut_to(text, target) for text in texts if text is not None]
         image = domain.values(known) if len(known) == len(texts) and _are_whole(known, target) else ANYTHING
     if target.base != "bpchar":
@@ -99,11 +104,46 @@ def _are_whole(texts: list[str], target: Type) -> bool:
     return target.base != "name" or all(len(text.encode()) < LONGEST_NAME for text in texts)
 
 
-def _prints_exactly(expression: Expression) -> bool:
-    """Return whether the text of a value follows from the value: numeric keeps the zeros of each row."""
-    is_part = (
-        isinstance(expression, Apply)
-        and expression.name == "extract"
-        and domain.range_of(expression.domain).step == domain.ONE
-    )
-    return expression.type.kind != "numeric" or expression.type.scale is not None or is_part
+def shown_type(expression: Expression) -> str:
+    """The type of what is computed, by casts after which a value has the zeros or blanks that PostgreSQL shows."""
+    kind, digits = expression.type, shown_digits(expression)
+    if kind.base == "numeric" and digits is not None:
+        return f"numeric(1000,{digits})::numeric"
+    return f"{kind.sql}::bpchar" if kind.base == "bpchar" else kind.plain().sql
+
+
+def shown_digits(expression: Expression) -> int | None:
+    """How many digits PostgreSQL shows behind the point of a number, zeros too; None where each row has its own."""
+    if expression.type.kind != "numeric" or expression.type.scale is not None:
+        return max(expression.type.scale or 0, 0) if expression.type.kind in ("integer", "numeric") else None
+    match expression:
+        case Constant(text=str() as text):
+            return len(text.partition(".")[2])
+        case Apply(name="round" | "trunc", arguments=(_, Constant(value=Fraction() as places))):
+            return max(int(places), 0)
+        case Apply(name="floor" | "ceil" | "ceiling" | "round" | "trunc" | "sign" | "div"):
+            return 0
+        case Apply(name="extract"):
+            return 0 if domain.range_of(expression.domain).step == ONE else None
+        case Apply(name="+" | "-" | "%" | "*" as name, arguments=(left, right)):
+            one, two = shown_digits(left), shown_digits(right)
+            return None if one is None or two is None else one + two if name == "*" else max(one, two)
+        case Apply(name="case", arguments=(*branches, default)):
+            return _alike((*branches[1::2], default))
+        case Apply(name="nullif", arguments=(_, argument)):
+            return shown_digits(argument)
+        case Apply(name="coalesce" | "greatest" | "least", arguments=arguments):
+            return _alike(arguments)
+        case Apply(name=name, arguments=(first, *_)) if expression.passes or name in _SHOWN_ALIKE:
+            return shown_digits(first)
+    return None
+
+
+_SHOWN_ALIKE = frozenset(("abs", "negative", "clamp", "cast"))
+
+
+def _alike(expressions: Sequence[Expression]) -> int | None:
+    """The digits that all have, but for NULLs."""
+    there = (each for each in expressions if not isinstance(each, Constant) or each.text is not None)
+    digits = {shown_digits(each) for each in there}
+    return digits.pop() if len(digits) == 1 else None
