@@ -50,7 +50,7 @@ def _of_key(condition: Expression, key: Expression, column: Column) -> Expressio
     """A condition with the column in place of the key."""
     if not isinstance(condition, Apply):
         return condition
-    if isinstance(key, Apply) and condition.sql == key.sql and _unguarded(condition) == key:
+    if isinstance(key, Apply) and _written(condition) == key.sql and _unguarded(condition) == key:
         return column
     return replace(condition, arguments=tuple(_of_key(argument, key, column) for argument in condition.arguments))
 
@@ -66,7 +66,12 @@ def _unguarded(expression: Expression) -> Expression:
             return Column(number, kind)
         case Apply(name=name, passes=passes, arguments=(inner, *_)) if passes or name == "clamp":
             return _unguarded(inner)
-        case Apply(sql=sql, arguments=arguments, type=kind):
-            return Apply("", sql, tuple(map(_unguarded, arguments)), kind)
+        case Apply(arguments=arguments, type=kind):
+            return Apply("", _written(expression), tuple(map(_unguarded, arguments)), kind)
         case Constant():
             return expression
+
+
+def _written(call: Apply) -> str:
+    """The text of a call; lower and upper of a listed column name the locale in which its values were listed."""
+    return call.name if call.name in ("lower", "upper") else call.sql

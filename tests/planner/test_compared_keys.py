@@ -17,6 +17,8 @@ from tests.planner.planned import Planner
         ("extract(year FROM birth_date)", "customers", "extract(year FROM birth_date) IS NOT NULL"),
         ("to_char(ordered_at, 'YYYY-MM')", "orders", "to_char(ordered_at, 'YYYY-MM') IN ('2024-02', '2024-03')"),
         ("upper(status::text)", "orders", "upper(status::text) <> 'PAID'"),
+        ("lower(city)", "customers", "lower(city) = 'lyon'"),
+        ("left(upper(city), 2)", "customers", "left(upper(city), 2) IN ('LY', 'BE')"),
         ("floor(amount / 50)", "orders", "floor(amount / 50) < 3 OR floor(amount / 50) = 5"),
         ("width_bucket(amount, 0, 500, 10)", "orders", "amount BETWEEN 100 AND 200"),
         ("width_bucket(amount, 500, 0, 10)", "orders", "amount BETWEEN 100 AND 200"),
