@@ -135,8 +135,8 @@ def check_setting_name(name: str) -> None:
     """Refuse a setting of ours that there is not."""
     known = name.lower()
     if known not in SETTINGS:
-        close = get_close_matches(known, SETTINGS, n=1)
-        hint = f'Did you mean "{close[0]}"?' if close else f"The settings are {', '.join(SETTINGS)}."
+        close = get_close_matches(known.removeprefix(PREFIX), _NAMES, n=1)  # the prefix alone would be near to each
+        hint = f'Did you mean "{PREFIX}{close[0]}"?' if close else f"The settings are {', '.join(SETTINGS)}."
         raise UnknownSetting(f'unrecognized configuration parameter "{name}"', hint=hint)
 
 

@@ -161,6 +161,13 @@ def test_a_setting_that_there_is_not_is_refused_with_the_nearest_that_there_is()
     assert refusal.value.hint == 'Did you mean "noisegate.epsilon"?'
 
 
+def test_a_setting_that_is_near_to_none_is_refused_with_all_that_there_are() -> None:
+    with pytest.raises(UnknownSetting) as refusal:
+        check_setting("noisegate.bogus", "1", LIMITS)
+
+    assert refusal.value.hint == f"The settings are {', '.join(SETTINGS)}."
+
+
 @given(st.one_of(st.text(), st.decimals().map(str), st.decimals().map("{}%".format), st.integers().map("{} %".format)))
 def test_an_error_that_is_accepted_is_above_zero_and_a_share_is_less_than_all(text: str) -> None:
     try:
