@@ -248,6 +248,26 @@ def test_what_is_tried_is_explained_and_costs_nothing(running: Noisegate, visito
     assert {"root"} == {str(event["operator"]) for event in running.events("console") if event["command"] == "EXPLAIN"}
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("DROP TABLE orders", "cannot execute DROP TABLE in a read-only session (25006)"),
+        ("INSERT INTO orders VALUES (1)", "cannot execute INSERT in a read-only session (25006)"),
+        ("VACUUM", "cannot execute VACUUM in a read-only session (25006)"),
+        ("SET noisegate.epsilon = 0.5", "only queries can be tried here (0A000)"),
+        ("EXPLAIN SELECT count(*) FROM orders", "only queries can be tried here (0A000)"),
+        ("COPY (SELECT count(*) FROM orders) TO STDOUT", "only queries can be tried here (0A000)"),
+        ("SELEC 1", 'syntax error at or near "SELEC" (42601)'),
+    ],
+)
+def test_what_is_no_query_is_told_what_a_client_would_be_told(visitor: Visitor, sql: str, said: str) -> None:
+    visitor.log_in("root")
+
+    page = visitor.post("/try", at="/try", sql=sql, analyst="bob", epsilon="")
+
+    assert said in page.words
+
+
 def test_analysts_see_their_own_answers_and_nobody_elses(running: Noisegate, visitor: Visitor) -> None:
     ask(running, "SELECT country, count(*) AS people, avg(birth_date - '1900-01-01') FROM customers GROUP BY country")
     ask(running, "SELECT segment, count(*) FROM customers GROUP BY segment", analyst="bob")

@@ -18,9 +18,15 @@ from proxy.session.sessions import Sessions
 from proxy.wire.backend import DataRow, ErrorResponse, NoticeResponse, ReadyForQuery
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync, Terminate
-from rules.refusal import Interrupted, Unavailable
+from rules.refusal import Interrupted, NotSupported, Unavailable
 
 PREFIX: Final = "EXPLAIN (FORMAT JSON) "
+_SYNTAX_ERROR: Final = "42601"
+_ONLY_QUERIES: Final = {
+    "C": NotSupported.sqlstate,
+    "M": "only queries can be tried here",
+    "H": "Type a SELECT, VALUES, TABLE or WITH, without EXPLAIN. Other statements are for psql or another client.",
+}
 _SECONDS: Final = 20
 _MOST_BYTES: Final = 4 * 1024 * 1024
 
@@ -99,10 +105,12 @@ class Asking:
             setting = await self._send(Query(f"SET noisegate.epsilon = {epsilon:f}".encode()).encode())
             if setting.error:
                 return setting
-        text = (PREFIX + sql.replace("\0", " ")).encode("utf-8", "replace")
-        reply = await self._send(
-            Parse(b"", text, ()).encode(), Bind(b"", b"", (), (), ()).encode(), Execute(b"").encode(), Sync().encode()
-        )
+        written = sql.replace("\0", " ")
+        running = (Bind(b"", b"", (), (), ()).encode(), Execute(b"").encode(), Sync().encode())
+        reply = await self._send(_parse(PREFIX + written), *running)
+        if reply.error.get("C") == _SYNTAX_ERROR:  # of the statement, or only of an EXPLAIN before it
+            alone = await self._send(_parse(written), Sync().encode())
+            return alone if alone.error else Reply(None, _ONLY_QUERIES)
         if reply.error.get("P"):
             moved = max(1, int(reply.error["P"]) - len(PREFIX))
             return Reply(None, {**reply.error, "P": str(moved)}, reply.notices)
@@ -116,6 +124,10 @@ class Asking:
         client = self._client
         plan = json.loads(b"".join(client.rows)) if client.rows and not client.error else None
         return Reply(_plan_of(plan), client.error, tuple(client.notices))
+
+
+def _parse(text: str) -> bytes:
+    return Parse(b"", text.encode("utf-8", "replace"), ()).encode()
 
 
 def _plan_of(plan_entry: object) -> dict[str, object] | None:
