@@ -23,6 +23,9 @@ from rules.sql import syntax as s
 CORRELATED_HINT = (
     "Use = in the WHERE clause of the subquery, or write it as a CTE grouped by the columns it depends on, and join it."
 )
+EXISTS_HINT = (
+    "Compare the aggregate itself, as in (SELECT count(*) FROM … WHERE a = outer.a) > 3, in place of EXISTS or IN."
+)
 COUNTS = frozenset(("count", "regr_count"))  # which are 0 of no rows, where other aggregates are NULL
 GROUPED = "_ng_by"  # what such a subquery is called in FROM, once it is grouped by what it depends on
 PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."

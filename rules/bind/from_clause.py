@@ -9,7 +9,8 @@ from rules.algebra.unit_facts import filtered, joined, known, projected
 from rules.bind.correlated_subquery import check_grouped
 from rules.bind.expression import Leaf
 from rules.bind.inner_answers import columns, keys, table
-from rules.bind.scope import Names, Scope, UnknownName, merge, single
+from rules.bind.not_joined import refusal_of_item
+from rules.bind.scope import MisplacedLateral, Names, Scope, UnknownName, merge, single
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
 from rules.bind.table import scan, with_generated_bounds, with_public_bounds
 from rules.catalog import TableName
@@ -18,13 +19,10 @@ from rules.functions.comparison import compare
 from rules.functions.conditional import coalesce
 from rules.functions.function import EvalContext
 from rules.kept import KeptByIdentity
-from rules.refusal import NotAllowed, NotSupported, Refusal, pointing_at
+from rules.refusal import NotAllowed, Refusal, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
 from rules.values.types import find_common
-
-_ITEMS_HINT = "Count the rows that have an item, as in count(*) FILTER (WHERE 'x' = ANY (array_column))."
-RELEASED_HINT = "Aggregate the protected table in a subquery first, then join the two results."
 
 
 @frozen
@@ -86,7 +84,7 @@ def _bind_subquery(state: BindState, source: s.QuerySource, ctes: Ctes) -> Tree 
             raise
         hint = "Move it behind all outer joins, with a comma or LEFT JOIN … ON true, and its conditions to WHERE."
         message = "LATERAL is not supported at this position over protected rows"
-        raise NotSupported(message, hint=hint, about="LATERAL") from None
+        raise MisplacedLateral(message, hint=hint, about="LATERAL") from None
     if _is_protected(tree):
         check_grouped(source)
     return tree
@@ -133,30 +131,7 @@ def bind_answered(state: BindState, source: s.Source | None, ctes: Ctes) -> Tree
             return _released(state, cte.query, source.alias or name, source.columns or cte.columns)
         case s.Join(left=left, right=right):
             return _joined(state, source, _public_side(state, left, ctes), _public_side(state, right, ctes))
-        case s.FunctionSource(call=call):
-            message = f'the function "{call.name}" of columns of protected rows is not supported in FROM'
-            hint = _ITEMS_HINT if call.name == "unnest" else "Use it in the select list or in WHERE."
-            raise NotSupported(message, hint=hint)
-    about = source.name if isinstance(source, s.TableSource) else ""
-    if isinstance(source, s.TableSource) and _is_synthetic(state, source):
-        hint = "Aggregate each, and join the answers."
-        raise NotSupported("synthetic rows cannot be joined with protected rows", hint=hint, about=about)
-    raise NotSupported(
-        "protected rows can be joined only with tables that the rules file names and with subqueries",
-        hint=RELEASED_HINT,
-        about=about,
-    )
-
-
-def _is_synthetic(state: BindState, source: s.TableSource) -> bool:
-    """Tell whether a name means a table of a synopsis, which the real database does not have."""
-    synopses = state.context.policy.schemas
-    schemas = (source.schema,) if source.schema is not None else state.context.search_path
-    return any(
-        source.name in {text.rpartition(".")[2] for text in synopses[schema].tables}
-        for schema in schemas
-        if schema in synopses
-    )
+    raise refusal_of_item(source, state.context, ctes)
 
 
 def _public_side(state: BindState, source: s.Source, ctes: Ctes) -> Tree:

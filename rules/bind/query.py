@@ -16,14 +16,15 @@ from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import bind_from, is_public, leaf_of
 from rules.bind.group_by import distinct_keys, keys_of, output_of
 from rules.bind.inner_answers import InnerQuery
+from rules.bind.not_joined import recursion_refusal
 from rules.bind.scope import ROW_HINT, RowsSelected, Scope, UnknownName, single, takes_size
 from rules.bind.set_operations import set_of_rows, shows_unit, unite
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
 from rules.bind.subquery import with_subqueries
-from rules.bind.subquery_shape import conditions_of_joins, hoisted
+from rules.bind.subquery_shape import check_left_out, conditions_of_joins, hoisted
 from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import above, aggregates, column_name, first_table, has_window, made_of, subqueries, windows
-from rules.bind.where import bind_where, laterals_last, split_laterals
+from rules.bind.where import bind_beside_public, bind_where, laterals_last, split_laterals
 from rules.bind.windows import first_of_each, with_windows
 from rules.frozen import replace
 from rules.functions.function import Needed
@@ -64,6 +65,8 @@ def _bind_set_operation(state: BindState, operation: s.SetOperation, ctes: Ctes)
     if not rows:
         _visit(state, ctes, operation.order_by, operation.limit, operation.offset)
         return Outer()
+    if len(rows) < 2 and ctes.recursive:
+        raise recursion_refusal()
     is_plain = operation.kind == "union" and operation.all
     if not is_plain and (operation.all or len(rows) < 2 or not all(map(shows_unit, rows))):
         message = f"{operation.kind.upper()} over protected rows would compare rows of different units"
@@ -82,7 +85,7 @@ def _bind_select(state: BindState, select: s.Select, ctes: Ctes) -> BoundSource 
     base, laterals = split_laterals(select.source)
     tree = bind_from(state, base, ctes)
     if laterals and (isinstance(tree, Outer) or is_public(tree)):
-        tree, laterals = bind_from(state, select.source, ctes), ()
+        tree, laterals = bind_beside_public(state, select.source, ctes), ()
     if isinstance(tree, Outer):
         return _bind_outer(state, select, ctes)
     if is_public(tree):
@@ -180,6 +183,7 @@ def _project_items(state: BindState, select: s.Select, source: BoundSource) -> B
 
 
 def _projected(state: BindState, select: s.Select, node: Node, leaf: Leaf, scope: Scope) -> BoundSource:
+    check_left_out(select.order_by)
     node, leaf = _with_windows(state, node, leaf, windows(select.items))
     node = _first_of_each(state, select, node, leaf)
     binding = state.reading(leaf)

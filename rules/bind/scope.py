@@ -31,6 +31,10 @@ class UnknownName(NotAllowed):
     """A name that means no column where it stands; in a subquery it may mean one of the row around it."""
 
 
+class MisplacedLateral(NotSupported):
+    """LATERAL before the rows that it depends on are bound."""
+
+
 @dataclass(frozen=True)
 class PlannerContext:
     """Everything outside the text that its meaning depends on."""

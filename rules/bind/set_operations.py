@@ -71,7 +71,7 @@ def set_of_rows(
         column, other = node.facts.column(first), right.node.facts.column(second)
         common = find_common([column.type, other.type])
         if common is None:
-            raise NotSupported(f"{kind.upper()} types {column.type.sql} and {other.type.sql} cannot be matched")
+            raise _unmatched(kind, column.type, other.type)
         may_be_null = column.nullable or other.nullable
         test = (
             distinct_from(column, other, setting, negated=True) if may_be_null else compare("=", column, other, setting)
@@ -110,7 +110,7 @@ def _column(
     first, second = (node.facts.column(number) for node, number in zip(nodes, pair, strict=True))
     common = find_common([first.type, second.type])
     if common is None:
-        raise NotSupported(f"UNION types {first.type.sql} and {second.type.sql} cannot be matched")
+        raise _unmatched("union", first.type, second.type)
     made = [
         _as_common(node, column, common, setting, fresh) for node, column in zip(nodes, (first, second), strict=True)
     ]
@@ -120,6 +120,12 @@ def _column(
     nullable, collated = left.nullable or right.nullable, left.collated or right.collated
     column = Column(fresh(), common, image, declared, nullable=nullable, name=name, collated=collated)
     return (one, two), (left.id, right.id), column
+
+
+def _unmatched(kind: str, first: Type, second: Type) -> NotSupported:
+    """PostgreSQL gives a constant the type of the other branch; here it is a text, unless its type is written."""
+    hint = f"Write one type in each branch, as in 'x'::{first.sql}, or in both column::text."
+    return NotSupported(f"{kind.upper()} types {first.sql} and {second.sql} cannot be matched", hint=hint)
 
 
 def _as_common(

@@ -10,6 +10,7 @@ from rules.algebra.nodes import Aggregate, Node
 from rules.algebra.same_unit import always_finds
 from rules.algebra.unit_facts import filtered, find_partner, gathered, projected, tells_unit
 from rules.algebra.within_unit import per_unit
+from rules.bind.correlated_subquery import EXISTS_HINT
 from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import (
     Tree,
@@ -23,17 +24,20 @@ from rules.bind.from_clause import (
 from rules.bind.group_by import output_of
 from rules.bind.in_subquery import Members
 from rules.bind.in_subquery import written as written_members
+from rules.bind.scope import UnknownName
 from rules.bind.semi_joins import Inside, TestKind, as_column, join_test, member_columns, test_answered
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
 from rules.bind.subquery_shape import (
     Test,
     Written,
     calls_leaf,
+    check_left_out,
     depends,
     either_leaf,
     has_subquery,
     is_computed,
     is_more,
+    kept_by_exists,
     number_of,
     sorted_conditions,
 )
@@ -111,8 +115,10 @@ def _bind_exists(
     state: BindState, source: BoundSource, test: Test, members: Members | None, ctes: Ctes, kind: TestKind
 ) -> Node | None:
     before, query = state.found_blocks(), test.query
+    if members is None and isinstance(query, s.Select):
+        query = kept_by_exists(query)
     if not isinstance(query, s.Select) or query.ctes or is_computed(query):
-        bound = state.query(query, ctes)
+        bound = _computed_alone(state, query, ctes)
         if not isinstance(bound, Outer):
             return join_test(state, source.node, Inside(bound, ()), members, kind)
         state.leave_out(state.found_blocks() - before)
@@ -124,6 +130,7 @@ def _bind_exists(
             return test_answered(state, source.node, test, members, kind)
         tree = bind_answered(state, query.source, ctes)
     try:
+        check_left_out(() if members is not None else query.items, query.order_by)
         inside = bind_inside(state, source, query, tree, ctes)
         if members is not None:
             inside = Inside(member_columns(state, query, inside.rows), inside.linking)
@@ -133,6 +140,15 @@ def _bind_exists(
         state.leave_out(state.found_blocks() - before)  # the twin has public rows and can compute what we cannot
         return test_answered(state, source.node, test, members, kind)
     return join_test(state, source.node, inside, members, kind)
+
+
+def _computed_alone(state: BindState, query: s.Query, ctes: Ctes) -> BoundSource | Outer:
+    """Rows that are more than chosen, which do not depend on the row around them."""
+    try:
+        return state.query(query, ctes)
+    except UnknownName as refusal:
+        refusal.hint = EXISTS_HINT
+        raise
 
 
 def bind_inside(state: BindState, source: BoundSource, query: s.Select, tree: Tree, ctes: Ctes) -> Inside:

@@ -9,7 +9,7 @@ from rules.algebra.nodes import Node
 from rules.algebra.unit_facts import filtered, joined
 from rules.bind.expression import Binding
 from rules.bind.from_clause import Tree, bind_from, join_sources, leaf_of, names_leaf, provisional
-from rules.bind.scope import Names, Scope, merge, single
+from rules.bind.scope import MisplacedLateral, Names, Scope, merge, single
 from rules.bind.semi_joins import as_column
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
 from rules.bind.subquery import (
@@ -28,6 +28,10 @@ from rules.refusal import NotSupported
 from rules.sql import syntax as s
 from rules.values.expression import all_of
 
+_LATERAL_HINT = (
+    "Move the subquery to the select list, or group it by the columns that it depends on and join it: "
+    "JOIN (SELECT a, count(*) AS n FROM … GROUP BY a) AS t ON t.a = outer.a."
+)
 _TRUE = s.Constant("boolean", "true")
 
 
@@ -66,6 +70,15 @@ def bind_where(
         source = BoundSource(bound, source.scope)
     source = with_subqueries(state, source, deep, ctes)
     return BoundSource(filtered(source.node, all_of(bind_conditions(state, deep, leaf_of(source)))), source.scope)
+
+
+def bind_beside_public(state: BindState, source: s.Source | None, ctes: Ctes) -> Tree | Outer:
+    """FROM whose LATERAL subqueries depend on public rows alone: each would be a block for each of these."""
+    try:
+        return bind_from(state, source, ctes)
+    except MisplacedLateral:
+        message = "LATERAL over protected rows is not supported beside public rows"
+        raise NotSupported(message, hint=_LATERAL_HINT, about="LATERAL") from None
 
 
 def _is_late(condition: s.Expression, scope: Scope, laterals: tuple[Lateral, ...]) -> bool:

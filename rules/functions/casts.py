@@ -80,7 +80,10 @@ def _cast(expression: Expression, target: Type, setting: EvalContext) -> Express
         case _, "text" if expression.type.kind not in ("other", "interval", "unknown"):
             return as_text(expression, target, setting)
     message = f"a cast from {expression.type.sql} to {target.sql} could fail on some rows, so it is not supported"
-    raise NotSupported(message, hint="Ask your DBA to store the value in a column of that type.")
+    hint = "Ask your DBA to store the value in a column of that type."
+    if expression.type.kind == "unknown":
+        hint = f"Write the type of NULL, as in NULL::{target.sql}."
+    raise NotSupported(message, hint=hint)
 
 
 def _apply(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from rules.aggregates.recipes import ValuesCollected
 from rules.algebra.same_unit import CROSS_UNIT_HINT
-from rules.bind.correlated_subquery import CORRELATED_HINT, PLACE_HINT
+from rules.bind.correlated_subquery import CORRELATED_HINT, EXISTS_HINT, PLACE_HINT
 from rules.bind.scope import RowsSelected, UnknownName
 from rules.catalog import Table
 from rules.policy.model import Policy
@@ -149,10 +149,14 @@ def with_outer_columns(refusal: Refusal, statement: Node, text: str) -> Refusal:
     if not is_unknown:
         return refusal
     message = f'column "{named}" of the outer query is not supported at this place in a subquery'
-    return NotSupported(message, hint=CORRELATED_HINT, position=refusal.position)
+    hint = refusal.hint if refusal.hint == EXISTS_HINT else CORRELATED_HINT
+    if "." not in named and not all(map(_OF_UNKNOWN_COLUMNS.isdisjoint, walk(statement))):
+        hint = f"Write its table before it, as in t.{named}. {hint}"
+    return NotSupported(message, hint=hint, position=refusal.position)
 
 
 _OF_CORRELATED = (CORRELATED_HINT, PLACE_HINT)
+_OF_UNKNOWN_COLUMNS = frozenset(("CommonTableExpr", "RangeSubselect"))  # which a bare name is taken to be of
 
 
 def _find_outer(node: Json, column: tuple[str, ...], around: frozenset[str], own: frozenset[str]) -> int | None:

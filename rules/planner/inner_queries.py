@@ -9,7 +9,7 @@ no row for o.b; to the planner the second is one block, and something computed f
 from collections.abc import Sequence
 from typing import Final
 
-from rules.bind.correlated_subquery import CORRELATED_HINT, COUNTS, GROUPED
+from rules.bind.correlated_subquery import CORRELATED_HINT, COUNTS, EXISTS_HINT, GROUPED
 from rules.bind.inner_answers import InnerQuery, Links, PublicColumn
 from rules.frozen import frozen
 from rules.functions.function import UnreadLiterals
@@ -165,9 +165,8 @@ def decorrelate(tree: Node, body: Node, links: Links) -> None:
     scalars = (link for link in bodies(tree, "SubLink") if link.get("subLinkType") == "EXPR_SUBLINK")
     link = next((link for link in scalars if kind(link["subselect"])[1] is body), None)
     if link is None:
-        raise NotSupported(
-            "a correlated subquery over protected rows can refer to the outer query only by =", hint=CORRELATED_HINT
-        )
+        message = "EXISTS and IN with a correlated aggregate of protected rows are not supported"
+        raise NotSupported(message, hint=EXISTS_HINT, about="EXISTS")
     for target in bodies(tree, "ResTarget"):
         _keep_name(target, link)
     link["subselect"] = {"SelectStmt": _in_place(body, links)}

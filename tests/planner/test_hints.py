@@ -68,6 +68,10 @@ HEEDED = {
     "Give the lower bound first": "SELECT noisegate.typical(avg(amount), 0, 500) FROM orders",
     "Divide it, or ask count() itself": "SELECT count(*) FROM orders",
     "Count it as it is": "SELECT status, count(*) FROM orders GROUP BY status",
+    "Aggregate protected rows in a CTE": (
+        "WITH RECURSIVE a AS (SELECT count(*) AS n FROM customers),"
+        " r AS (SELECT n FROM a UNION ALL SELECT n - 1000 FROM r WHERE n > 0) SELECT count(*) FROM r"
+    ),
     "Use count, sum, avg": "SELECT stddev(amount), corr(amount, id % 5) FROM orders",
 }
 NOT_IN_SQL = ("Ask your DBA to store the value in a column of that type.",)  # that is for the DBA

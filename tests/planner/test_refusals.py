@@ -9,6 +9,7 @@ from rules.refusal import NotAllowed
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
 
+OWN_ORDERS = "orders AS o WHERE o.customer_id = c.id"
 REFUSED = [
     ("SELECT * FROM customers", "42501", "rows"),
     ("SELECT name FROM customers", "42501", "rows"),
@@ -64,6 +65,19 @@ REFUSED = [
         "a correlated subquery with LIMIT over rows of different units",
     ),
     ("SELECT count(*) FROM customers WHERE city LIKE 'a!' ESCAPE '!'", "0A000", "single escape character"),
+    (
+        "SELECT count(*) FROM customers, JSON_TABLE('[1]'::jsonb, '$[*]' COLUMNS (a int PATH '$')) AS j",
+        "0A000",
+        "JSON_TABLE is not supported beside protected rows",
+    ),
+    ("SELECT count(*) FROM orders, ROWS FROM (unnest(ARRAY[id]), unnest(ARRAY[2])) AS t", "0A000", "ROWS FROM"),
+    ("SELECT count(*) FROM customers, XMLTABLE('/a' PASSING XML '<a/>' COLUMNS b int)", "0A000", "XMLTABLE is not"),
+    (
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r JOIN customers AS c ON c.id = n) "
+        "SELECT count(*) FROM r",
+        "0A000",
+        "WITH RECURSIVE over protected rows",
+    ),
 ]
 
 
@@ -102,6 +116,45 @@ def test_declared_groups_that_are_too_many_are_told_as_such(planner: Planner) ->
         ("SELECT count(o.*) FROM orders AS o", "SELECT count(*) FROM orders AS o"),
         ("SELECT count(*) FROM orders WHERE amount::money IS NULL", "SELECT sum(amount)::money FROM orders"),
         ("SELECT ARRAY[city], count(*) FROM customers GROUP BY 1", "SELECT city, count(*) FROM customers GROUP BY 1"),
+        (
+            "SELECT p.id, n FROM products AS p, "
+            "LATERAL (SELECT count(*) AS n FROM order_items AS i WHERE i.product_id = p.id) AS t",
+            "SELECT p.id, n FROM products AS p "
+            "JOIN (SELECT product_id AS a, count(*) AS n FROM order_items GROUP BY 1) AS t ON t.a = p.id",
+        ),
+        (
+            f"SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT FROM {OWN_ORDERS} HAVING count(*) > 3)",
+            f"SELECT count(*) FROM customers AS c WHERE (SELECT count(*) FROM {OWN_ORDERS}) > 3",
+        ),
+        (
+            "SELECT name FROM products AS c WHERE EXISTS (SELECT count(*) FROM order_items WHERE product_id = c.id)",
+            "SELECT name FROM products AS c WHERE (SELECT count(*) FROM order_items WHERE product_id = c.id) > 3",
+        ),
+        (
+            f"SELECT count(*) FROM customers AS c WHERE 50 IN (SELECT max(amount) FROM {OWN_ORDERS})",
+            f"SELECT count(*) FROM customers AS c WHERE (SELECT max(amount) FROM {OWN_ORDERS}) = 50",
+        ),
+        (
+            "WITH i AS (SELECT * FROM order_items) SELECT (SELECT count(*) FROM i WHERE product_id = id) FROM products",
+            "WITH i AS (SELECT * FROM order_items) SELECT (SELECT count(*) FROM i WHERE product_id = products.id) "
+            "FROM products",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT id, segment FROM customers UNION SELECT id, 'business' FROM customers) AS t",
+            "SELECT count(*) FROM (SELECT id, segment FROM customers "
+            "UNION SELECT id, 'business'::public.segment FROM customers) AS t",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT id, segment FROM customers UNION SELECT id, NULL FROM customers) AS t",
+            "SELECT count(*) FROM (SELECT id, segment FROM customers "
+            "UNION SELECT id, NULL::public.segment FROM customers) AS t",
+        ),
+        (
+            "SELECT (SELECT count(*) + (SELECT max(price) FROM products) FROM order_items WHERE product_id = p.id) "
+            "FROM products AS p",
+            "SELECT (SELECT count(*) FROM order_items WHERE product_id = p.id) + (SELECT max(price) FROM products) "
+            "FROM products AS p",
+        ),
     ],
 )
 def test_what_a_hint_says_works(planner: Planner, sql: str, mended: str) -> None:
@@ -219,3 +272,43 @@ def test_a_column_of_a_query_around_a_subquery_is_told_as_such(planner: Planner)
     assert (refusal.sqlstate, refusal.position) == ("0A000", sql.index("p.id") + 1)
     assert refusal.message.startswith('column "p.id" of the outer query is not supported')
     assert "CTE" in refusal.hint
+
+
+@pytest.mark.parametrize("words", ["LIMIT 1", "ORDER BY o.amount LIMIT 5", "ORDER BY o.amount DESC"])
+@pytest.mark.parametrize("list_of_columns", ["1", "DISTINCT o.status", "DISTINCT ON (o.status) *"])
+def test_exists_leaves_out_what_keeps_a_row_wherever_there_is_one(
+    planner: Planner, list_of_columns: str, words: str
+) -> None:
+    sql = f"SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT {{}} FROM {OWN_ORDERS} {{}})"
+
+    made, plain = (planner.plan(sql.format(*parts)) for parts in ((list_of_columns, words), ("", "")))
+
+    assert [planner.sql_of(block) for block in made.blocks] == [planner.sql_of(block) for block in plain.blocks]
+
+
+@pytest.mark.parametrize("words", ["LIMIT 0", "OFFSET 1", "LIMIT 1 OFFSET 1"])
+def test_exists_with_what_may_take_all_rows_away_is_refused(planner: Planner, words: str) -> None:
+    planner.refusal(f"SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT FROM {OWN_ORDERS} {words})")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT ¦generate_series(1, 0) FROM {OWN_ORDERS})",
+        f"SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT 1 FROM {OWN_ORDERS} ORDER BY ¦unnest(NULL::int[]))",
+        "SELECT count(*) FROM (SELECT amount FROM orders ORDER BY ¦generate_series(1, 3)) AS t",
+        "SELECT count(*) FROM (SELECT customer_id FROM orders GROUP BY 1 ORDER BY ¦generate_series(1, 3)) AS t",
+        "SELECT count(*) FROM customers WHERE id IN (SELECT customer_id FROM orders ORDER BY ¦generate_series(1, 0))",
+    ],
+)
+def test_a_set_where_a_clause_is_not_read_is_refused(planner: Planner, sql: str) -> None:
+    """PostgreSQL has a row for each member of the set, wherever the function stands."""
+    refusal = planner.refusal(sql.replace("¦", ""))
+
+    assert "could return several rows or none" in refusal.message
+    assert refusal.position == sql.index("¦") + 1
+
+
+@pytest.mark.parametrize("order", ["lower(note)", "now()", "max(amount) OVER ()", "amount DESC NULLS LAST"])
+def test_an_order_that_is_not_read_may_have_listed_functions(planner: Planner, order: str) -> None:
+    assert planner.plan(f"SELECT count(*) FROM (SELECT * FROM orders ORDER BY {order}) AS t").blocks
