@@ -22,8 +22,10 @@ def report(settings: Settings, statements: str, *, as_json: bool) -> int:
     policy = read_rules(settings.rules)
     try:
         text = sys.stdin.read() if statements == "-" else Path(statements).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the statements cannot be read: {error}") from None
+    except OSError as error:
+        raise ConfigurationError(f"the statements cannot be read: {statements}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"the statements cannot be read: {statements} is not UTF-8") from None
     catalog = run(look_at(policy.database)).catalog
     kept = run(read_kept(settings, catalog)) if policy.auto_columns else []
     findings = run(shadow(settings.rules, catalog, text, kept))

@@ -113,7 +113,8 @@ _ANSWERED = "Use count, sum, avg, min, max, variance, stddev, covar_…, corr, r
 
 def _check(call: s.Call) -> None:
     if call.order_by and call.name not in _HINTS:
-        raise NotSupported(f"ORDER BY inside {call.name} is not supported over protected rows")
+        message = f"ORDER BY inside {call.name} is not supported over protected rows"
+        raise NotSupported(message, hint=f"Leave it out: {call.name} is the same in any order.")
 
 
 def _unknown(call: s.Call) -> NotAllowed | NotSupported:

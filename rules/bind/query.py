@@ -73,7 +73,8 @@ def _bind_set_operation(state: BindState, operation: s.SetOperation, ctes: Ctes)
         hint = "Select the unit column in each branch, use UNION ALL, or aggregate each branch first."
         raise NotSupported(message, hint=hint, about=operation.kind.upper())
     if operation.limit is not None or operation.offset is not None or len(rows) < 2:
-        raise NotAllowed("the result of UNION would contain protected rows", hint=ROW_HINT, about="UNION")
+        hint = "Aggregate each branch first, as in SELECT count(*) FROM … UNION ALL SELECT count(*) FROM …."
+        raise NotAllowed("the result of UNION would contain protected rows", hint=hint, about="UNION")
     if is_plain:
         return unite(rows[0], rows[1], state.context.setting, state.fresh)
     with pointing_at(operation.kind.upper()):

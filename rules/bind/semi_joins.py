@@ -57,7 +57,7 @@ def join_test(state: BindState, node: Node, inside: Inside, members: Members | N
     possible = all_of((*linking, *members.not_false(columns, state.context.setting)))
     if bound_source.node.facts.unit is not None and not are_linked(node, bound_source.node, possible):
         message = "NOT IN (SELECT …) over nullable values would let one NULL change the result for every unit"
-        hint = "Use EXISTS (SELECT 1 … WHERE x = y), or compare columns that are NOT NULL."
+        hint = "Use NOT EXISTS (SELECT 1 … WHERE x = y), or compare columns that are NOT NULL."
         raise NotAllowed(message, hint=hint)
     if kind.mark is None:
         return semi_joined(node, bound_source.node, possible, negated=True)

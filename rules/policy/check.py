@@ -225,7 +225,9 @@ def _step(
 ) -> Iterator[Finding]:
     parent = catalog.find_table(target)
     if parent is None or parent.find_column(target_column) is None:
-        yield error(here, f"{target}.{target_column} is not a column of the database")
+        columns = [f"{other.name}.{found.name}" for other in catalog.tables for found in other.columns]
+        written = f"{target}.{target_column}"
+        yield error(here, f"{written} is not a column of the database", nearest(written, columns))
         return
     if not policy.is_protected(target):
         yield error(here, f"{target} is on the path to the unit, so the rules must protect it too")

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rules.catalog import Column, TableName
 from rules.frozen import frozen
 from rules.policy.logins import Duration, LoginRules, Logins, Model, parse_duration
-from rules.policy.rule_values import Delta, EngineSettings, Epsilon, Randomized
+from rules.policy.rule_values import Delta, EngineSettings, Epsilon, Randomized, check_once
 from rules.policy.synopses import CubeRules, Synopsis, SynopsisRules
 
 Bound = int | Decimal | date | datetime
@@ -73,8 +73,8 @@ class ColumnRules(Model):
             check_order(self.lower, self.upper)
         if self.values is not None and self.lower is not None:
             raise ValueError("give values, or lower and upper, not both")
-        if self.values is not None and len(set(map(str, self.values))) < len(self.values):
-            raise ValueError("a value is listed twice")
+        if self.values is not None:
+            check_once(self.values)
         if self.hidden and (self.values is not None or self.lower is not None or self.sum_per_unit is not None):
             raise ValueError("a hidden column cannot have values or bounds")
         if self.other and self.values is None and self.lower is None and self.bounds is None:

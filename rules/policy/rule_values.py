@@ -6,7 +6,7 @@ Of columns whose values people have randomized themselves the file says by which
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Final, Literal, Self
@@ -45,6 +45,13 @@ def _finite(value: Decimal) -> Decimal:
     return value
 
 
+def check_once(values: Iterable[object]) -> None:
+    """No value of a list may be there twice: 1 and '1' are one label."""
+    texts = list(map(str, values))
+    if twice := sorted({text for text in texts if texts.count(text) > 1}):
+        raise ValueError(f"a value is listed twice: {', '.join(twice)}")
+
+
 Epsilon = Annotated[Decimal, Field(gt=0, le=1000), AfterValidator(_finite)]
 Delta = Annotated[Decimal, Field(ge=0, lt=1), AfterValidator(_finite)]
 
@@ -75,8 +82,8 @@ class Randomized(Model):
             raise ValueError("a sketch needs hashes, width, key and index; the others cannot have them")
         if self.hashes is not None and self.width is not None and self.key is not None:
             check_sketch(self.hashes, self.width, self.key)
-        if self.values is not None and len(set(map(str, self.values))) < len(self.values):
-            raise ValueError("a value is listed twice")
+        if self.values is not None:
+            check_once(self.values)
         return self
 
     @property

@@ -21,6 +21,13 @@ DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d{2}:?\d{2})?")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_COLUMNS: Final = "lines that belong together begin in the same column"
+_HINTS: Final = {  # what YAML's own words for the usual slips mean
+    r"'\t'": "indent with spaces, not with tabs",
+    "mapping values are not allowed here": f"{_COLUMNS}; quote a value with a colon",
+    "expected <block end>": _COLUMNS,
+    "found undefined alias": "quote a value that begins with *",
+}
 
 
 @frozen
@@ -76,7 +83,8 @@ class Source:
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             said = " ".join(filter(None, (error.context, error.problem))).replace("<stream end>", "end of file")
-            raise RulesError(self.file, (Problem(line, "", f"not YAML: {said}"),)) from None
+            hint = next((hint for words, hint in _HINTS.items() if words in said), "")
+            raise RulesError(self.file, (Problem(line, "", f"not YAML: {said}", hint),)) from None
         except yaml.YAMLError:
             raise RulesError(self.file, (Problem(1, "", "not YAML: invalid character"),)) from None
 

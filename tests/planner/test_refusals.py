@@ -110,6 +110,15 @@ def test_declared_groups_that_are_too_many_are_told_as_such(planner: Planner) ->
             "SELECT name FROM products AS p WHERE p.id IN (SELECT product_id FROM order_items)",
             "SELECT name FROM products AS p WHERE (SELECT count(*) FROM order_items WHERE product_id = p.id) > 0",
         ),
+        (
+            "SELECT count(*) FROM (SELECT id FROM customers UNION ALL SELECT id FROM products) AS t",
+            "SELECT sum(n) FROM (SELECT count(*) AS n FROM customers UNION ALL SELECT count(*) FROM products) AS t",
+        ),
+        ("SELECT sum(amount ORDER BY id) FROM orders", "SELECT sum(amount) FROM orders"),
+        (
+            "SELECT count(*) FROM orders WHERE to_date(note, 'YYYY-MM-DD') > '2024-01-01'",
+            "SELECT count(*) FROM orders WHERE note::date > '2024-01-01'",
+        ),
         ("SELECT bool_or(is_vip) FROM customers", "SELECT count(*) FILTER (WHERE is_vip) FROM customers"),
         ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "SELECT count(*) FROM orders LIMIT 10"),
         ("SELECT * FROM customers", "SELECT count(*) FROM customers"),

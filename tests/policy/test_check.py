@@ -72,6 +72,11 @@ def test_a_sound_policy_has_no_error_and_no_warning() -> None:
     [
         ("  orders:", "  order:", 'tables.order: no such table in the database (did you mean "orders"?)'),
         ("order_id -> orders.id", "order_id > orders.id", '"order_id > orders.id" (write "order_id -> orders.id")'),
+        (
+            "order_id -> orders.id",
+            "order_id -> order.id",
+            'order.id is not a column of the database (did you mean "orders.id"',
+        ),
         ("{amount:", "{amuont:", 'orders has no such column (did you mean "amount"?)'),
         ("unit: customer_id", "unit: customer", 'orders has no column "customer"'),
         ("unit: customers.id", "unit: customer.id", 'a column of the database (did you mean "customers.id"?)'),

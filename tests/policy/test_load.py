@@ -142,7 +142,7 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
         ("lower: 1920-01-01", "lower: 1920-02-31", '"1920-02-31" is not a date'),
         ("lower: 1920-01-01", "lower: 7", "of different kinds"),
         ("[Berlin, no, Porto]", "[]", "rules.yaml:7: tables.customers.columns.city.values:"),
-        ("[Berlin, no, Porto]", "[Berlin, Berlin]", "a value is listed twice"),
+        ("[Berlin, no, Porto]", "[Berlin, Berlin, Graz]", "a value is listed twice: Berlin"),
         ("epsilon: 20", "epsilon: -1", "rules.yaml:20: budget.epsilon: must be above 0"),
         ("epsilon: 20", "epsilon: nan", "rules.yaml:20: budget.epsilon:"),
         ("per: month", "per: fortnight", "rules.yaml:22: budget.per: must be 'ever', 'day', 'week' or 'month'"),
@@ -174,6 +174,13 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
         ("email:      hidden", "email: {hidden: true, nullable: false}", "a hidden column cannot have nullable"),
         ("budget:", "budgets:", 'budgets: unknown key (did you mean "budget"?)'),
         ("unit: customers.id", "unit: [", "not YAML"),
+        ("    unit: customer_id", "\tunit: customer_id", "(indent with spaces, not with tabs)"),
+        (
+            "    unit: customer_id",
+            "    unit: customer_id\n      delta: 0",
+            "(lines that belong together begin in the same column; quote",
+        ),
+        ("    unit: customer_id", "   unit: customer_id", "(lines that belong together begin in the same column"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(old: str, new: str, complaint: str) -> None:

@@ -162,7 +162,6 @@ def _read_part(part: str) -> str:
 def _constant(operand: Operand) -> str:
     text = operand.text if isinstance(operand, Literal | Constant) else None
     if text is None:
-        raise NotSupported(
-            "parsing by a format over protected rows needs constant arguments", hint=f"Write {_EXAMPLE}."
-        )
+        hint = f"Cast a column of ISO dates, as in x::date, or write a constant: {_EXAMPLE}."
+        raise NotSupported("parsing by a format over protected rows needs constant arguments", hint=hint)
     return text
