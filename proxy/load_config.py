@@ -139,7 +139,8 @@ def read_tls(settings: ServerSettings) -> Tls | None:
     try:
         return Tls.load(settings.certificate, settings.private_key, settings.client_authorities)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise ConfigurationError(f"the certificate cannot be used: {error}") from None
+        files = f"{settings.certificate} with {settings.private_key}"
+        raise ConfigurationError(f"the certificate cannot be used: {files}: {error}") from None
 
 
 async def check_engine_settings(policy: Policy, engine: WatchedEngine) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.load_config import ConfigurationError, raise_open_files, secret_of, told_to_the_dba
+from proxy.load_config import ConfigurationError, raise_open_files, read_tls, secret_of, told_to_the_dba
 from proxy.server.tls import write_certificate
 from proxy.settings import ServerSettings
 from rules.accounting.store import LedgerError
@@ -19,6 +19,15 @@ def test_a_stranger_is_not_told_by_a_salt_that_a_restart_changes(tmp_path: Path)
     assert secret_of(settings) == secret_of(settings)
     assert key.read_bytes() not in secret_of(settings)
     assert secret_of(ServerSettings()) != secret_of(ServerSettings())
+
+
+def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path)
+
+    with pytest.raises(ConfigurationError, match=f"{key} with {certificate}"):
+        read_tls(ServerSettings(certificate=key, private_key=certificate))
+    with pytest.raises(ConfigurationError, match=r"missing\.crt with"):
+        read_tls(ServerSettings(certificate=tmp_path / "missing.crt", private_key=key))
 
 
 def test_open_files_are_raised_to_what_clients_need_or_the_proxy_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

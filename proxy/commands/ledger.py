@@ -265,12 +265,13 @@ async def with_ledger(settings: Settings, policy: Policy, use: Callable[[Ledger]
 
 def _as_text(report: LedgerSummary, phrase: str) -> str:
     """Tables for a terminal."""
-    lines = [f"{'ε':20}{'spent':>12}{'left':>12}{'budget':>12}{'ever spent':>12}   {phrase}".rstrip()]
+    width = max(20, *(len(account.name) + 1 for account in report.accounts))
+    lines = [f"{'ε':{width}}{'spent':>12}{'left':>12}{'budget':>12}{'ever spent':>12}   {phrase}".rstrip()]
     for account in report.accounts:
         balance = account.balance
         numbers = (balance.spent, balance.left, balance.limit, balance.lifetime)
         note = "   removed from the rules" if account.is_removed else ""
-        lines.append(f"{account.name:20}" + "".join(f"{number:>12.4g}" for number in numbers) + note)
+        lines.append(f"{account.name:{width}}" + "".join(f"{number:>12.4g}" for number in numbers) + note)
     for stop in report.stops:
         lines.append(
             f"{stop.analyst} is stopped since {stop.time:%Y-%m-%d %H:%M} UTC by a fault ({stop.cause}) after charge "

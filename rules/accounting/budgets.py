@@ -180,11 +180,14 @@ def _hint(accounts: Sequence[tuple[Change, Limit]], budgets: Budgets, *, reused:
     """Suggest what would be answered: at less ε, which must fit all accounts, later, or from stored answers."""
     if reused:
         return "A stored answer costs its original price once. SET noisegate.reuse = off draws a fresh one."
-    fits_still = _THREE.plus(min(_granted(change.before, limit, budgets) for change, limit in accounts))
+    own, *shared = (_granted(change.before, limit, budgets) for change, limit in accounts)
+    fits_still = _THREE.plus(min(own, *shared))
     analyst = accounts[0][0]
     least, less = max(LEAST_EPSILON, budgets.least), ""
+    if own < least <= min(shared):  # a grant is of the analyst's own budget
+        less = "SELECT noisegate.request(1, 'why') asks your DBA for more. "
     if 0 < fits_still < least:
-        less = f"The smallest charge of a statement is ε {least.normalize():f}. "
+        less = f"The smallest charge of a statement is ε {least.normalize():f}. {less}"
     elif fits_still and analyst.after.delta == analyst.before.delta:
         less = f"SET noisegate.epsilon = {fits_still.normalize():f} would fit. "
     later = "" if budgets.per == "ever" else f" The budget renews every {budgets.per}."

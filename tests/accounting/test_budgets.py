@@ -97,9 +97,21 @@ def test_where_less_is_left_than_may_be_asked_for_the_hint_says_so() -> None:
         hints.append(caught.value.hint)
 
     assert hints[0].startswith(
-        "The smallest charge of a statement is ε 0.001. Answers that you have already received stay free"
+        "The smallest charge of a statement is ε 0.001. SELECT noisegate.request(1, 'why') asks your DBA for more. "
+        "Answers that you have already received stay free"
     )
     assert hints[1].startswith("SET noisegate.epsilon = 0.0011 would fit. ")
+
+
+@pytest.mark.parametrize(("own", "all_together", "asks"), [("1", "1", True), ("1", "2", False), ("0.5", "2", False)])
+def test_who_has_nothing_left_is_told_how_to_ask_for_more_where_there_is_more(
+    own: str, all_together: str, asks: bool
+) -> None:
+    budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1))}, "month")
+    with pytest.raises(BudgetSpent) as caught:
+        check_fits("ada", paying(own, "2"), paying(all_together, "3"), budgets, reused=False)
+
+    assert ("noisegate.request(1, 'why') asks your DBA" in caught.value.hint) == asks
 
 
 def test_what_gaussian_noise_may_still_ask_for_is_what_zcdp_grants() -> None:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.console.web import PASSWORDS, PORT, RULES, port_of
+from tests.console.web import PASSWORDS, PORT, ROOT_VERIFIER, RULES, port_of
 from tests.superset.browser import Browser, browser
 from tests.support.running import Noisegate, noisegate
 
@@ -16,6 +16,7 @@ STATEMENTS = (
     "SELECT status, count(*), round(avg(amount), 2) AS euros FROM orders GROUP BY status",
     "SELECT count(*) FROM orders WHERE amount > 99",
 )
+LONG_NAME = "z_name_of_as_many_characters_as_one_may_have_in_a_rules_file"  # and no place to break it
 REFUSED = "SELECT * FROM customers WHERE city = 'Berlin'"
 
 
@@ -60,7 +61,8 @@ class Reader:
 @pytest.fixture(scope="session")
 def running(shop: RealDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Noisegate]:
     place, arguments = tmp_path_factory.mktemp("console"), (*PORT, "--console-edit-rules")
-    with noisegate(place, shop.reader_dsn, rules=RULES, arguments=arguments) as served:
+    rules = RULES.replace("analysts:\n", f'analysts:\n  {LONG_NAME}: {{password: "{ROOT_VERIFIER}"}}\n')
+    with noisegate(place, shop.reader_dsn, rules=rules, arguments=arguments) as served:
         with psycopg.connect(served.dsn(), autocommit=True) as session:
             for sql in STATEMENTS:
                 session.execute(sql.encode())

@@ -27,7 +27,7 @@ def test_an_operator_logs_in_by_the_keyboard_and_sees_how_things_are(reader: Rea
     assert "Clients are answered." in reader.words
     reader.open("/budgets")
     assert "of ε 1000 left" in reader.words
-    assert reader.window.run("return document.querySelectorAll('svg polyline.line').length") == 3
+    assert reader.window.run("return document.querySelectorAll('svg polyline.line').length") == 4
     assert reader.window.complaints() == []
 
 
