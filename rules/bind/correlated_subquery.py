@@ -17,6 +17,7 @@ from rules.bind.walk_syntax import conjuncts, first_table, has_window, is_aggreg
 from rules.catalog import TableName
 from rules.frozen import frozen
 from rules.functions.function import Needed, UnreadLiterals
+from rules.functions.registry import CLOCKS, FUNCTIONS
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 
@@ -26,6 +27,7 @@ CORRELATED_HINT = (
 EXISTS_HINT = (
     "Compare the aggregate itself, as in (SELECT count(*) FROM … WHERE a = outer.a) > 3, in place of EXISTS or IN."
 )
+_LEFT_OUT_HINT = "Leave it out: ORDER BY of a subquery and the select list of EXISTS mean nothing else."
 COUNTS = frozenset(("count", "regr_count"))  # which are 0 of no rows, where other aggregates are NULL
 GROUPED = "_ng_by"  # what such a subquery is called in FROM, once it is grouped by what it depends on
 PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."
@@ -46,6 +48,7 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
     inside = _Inside.of(query, context)
     if not (outside := inside.find_lacking(_clauses(query))):
         return ()
+    check_left_out(query.order_by)
     conditions = dict.fromkeys(conjuncts(query.where))
     links = tuple(link for condition in conditions if (link := inside.link(condition)) is not None)
     linking = [condition for condition, _ in links]
@@ -76,6 +79,19 @@ def check_alone(query: s.Query, context: PlannerContext) -> None:
     inside = _Inside.of(query, context)
     if outside := inside.find_lacking(_clauses(query)):
         raise NotSupported("a correlated subquery is not supported in this clause", hint=PLACE_HINT, about=outside)
+
+
+def check_left_out(*clauses: object) -> None:
+    """Refuse functions in clauses that are not read, ORDER BY of a subquery and the list of EXISTS, but listed ones.
+
+    Any other may return a set, and the rows of PostgreSQL are then as many as its members.
+    """
+    for part in parts(clauses):
+        if not isinstance(part, s.Call) or part.over is not None or is_aggregate(part):
+            continue
+        if part.schema is not None or not (part.name in FUNCTIONS or part.name in CLOCKS):
+            message = f'the function "{part.name}" could return several rows or none for each protected row'
+            raise NotSupported(message, hint=_LEFT_OUT_HINT, about=part.name)
 
 
 def outside_of(links: Links) -> tuple[s.Expression, ...]:

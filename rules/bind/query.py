@@ -11,7 +11,7 @@ from rules.algebra.outer_public_rows import check_aggregate, check_key
 from rules.algebra.unit_facts import filtered, projected, tells_unit
 from rules.algebra.within_unit import per_unit
 from rules.bind.answers_inside import has_answer
-from rules.bind.correlated_subquery import Correlated, links_of
+from rules.bind.correlated_subquery import Correlated, check_left_out, links_of
 from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import bind_from, is_public, leaf_of
 from rules.bind.group_by import distinct_keys, keys_of, output_of
@@ -21,7 +21,7 @@ from rules.bind.scope import ROW_HINT, RowsSelected, Scope, UnknownName, single,
 from rules.bind.set_operations import set_of_rows, shows_unit, unite
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
 from rules.bind.subquery import with_subqueries
-from rules.bind.subquery_shape import check_left_out, conditions_of_joins, hoisted
+from rules.bind.subquery_shape import conditions_of_joins, hoisted
 from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import above, aggregates, column_name, first_table, has_window, made_of, subqueries, windows
 from rules.bind.where import bind_beside_public, bind_where, laterals_last, split_laterals

@@ -10,7 +10,7 @@ from rules.algebra.nodes import Aggregate, Node
 from rules.algebra.same_unit import always_finds
 from rules.algebra.unit_facts import filtered, find_partner, gathered, projected, tells_unit
 from rules.algebra.within_unit import per_unit
-from rules.bind.correlated_subquery import EXISTS_HINT
+from rules.bind.correlated_subquery import EXISTS_HINT, check_left_out
 from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import (
     Tree,
@@ -31,7 +31,6 @@ from rules.bind.subquery_shape import (
     Test,
     Written,
     calls_leaf,
-    check_left_out,
     depends,
     either_leaf,
     has_subquery,
@@ -130,7 +129,8 @@ def _bind_exists(
             return test_answered(state, source.node, test, members, kind)
         tree = bind_answered(state, query.source, ctes)
     try:
-        check_left_out(() if members is not None else query.items, query.order_by)
+        if members is None:
+            check_left_out(query.items)
         inside = bind_inside(state, source, query, tree, ctes)
         if members is not None:
             inside = Inside(member_columns(state, query, inside.rows), inside.linking)
@@ -153,6 +153,7 @@ def _computed_alone(state: BindState, query: s.Query, ctes: Ctes) -> BoundSource
 
 def bind_inside(state: BindState, source: BoundSource, query: s.Select, tree: Tree, ctes: Ctes) -> Inside:
     """FROM and WHERE of a subquery. Its conditions are read twice: first to see what links its own units."""
+    check_left_out(query.order_by)
     outside = {column.id: column for column in source.node.facts.columns}
     conditions, tests = sorted_conditions(query.where)
     deep = tuple(condition for condition in conditions if has_subquery(condition))

@@ -3,14 +3,12 @@
 from rules.algebra.rows_per_unit import MOST_ROWS
 from rules.bind.expression import Leaf
 from rules.bind.scope import Scope
-from rules.bind.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
+from rules.bind.walk_syntax import aggregates, conjuncts, has_window, parts
 from rules.frozen import replace
-from rules.functions.registry import CLOCKS, FUNCTIONS
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 from rules.values.expression import Column, Operand
 
-_LEFT_OUT_HINT = "Leave it out: ORDER BY of a subquery and the select list of EXISTS mean nothing else."
 Test = s.Exists | s.InQuery
 Written = s.ScalarQuery | s.Exists | s.InQuery
 
@@ -79,19 +77,6 @@ def kept_by_exists(query: s.Select) -> s.Select:
         return query
     limit = query.limit if number_of(query.limit) is None else None
     return replace(query, distinct=False, distinct_on=(), limit=limit)
-
-
-def check_left_out(*clauses: object) -> None:
-    """Refuse functions in clauses that are not read, ORDER BY of a subquery and the list of EXISTS, but listed ones.
-
-    Any other may return a set, and the rows of PostgreSQL are then as many as its members.
-    """
-    for part in parts(clauses):
-        if not isinstance(part, s.Call) or part.over is not None or is_aggregate(part):
-            continue
-        if part.schema is not None or not (part.name in FUNCTIONS or part.name in CLOCKS):
-            message = f'the function "{part.name}" could return several rows or none for each protected row'
-            raise NotSupported(message, hint=_LEFT_OUT_HINT, about=part.name)
 
 
 def is_computed(query: s.Select) -> bool:

@@ -308,6 +308,11 @@ def test_exists_with_what_may_take_all_rows_away_is_refused(planner: Planner, wo
         "SELECT count(*) FROM (SELECT amount FROM orders ORDER BY ¦generate_series(1, 3)) AS t",
         "SELECT count(*) FROM (SELECT customer_id FROM orders GROUP BY 1 ORDER BY ¦generate_series(1, 3)) AS t",
         "SELECT count(*) FROM customers WHERE id IN (SELECT customer_id FROM orders ORDER BY ¦generate_series(1, 0))",
+        f"SELECT count(*) FROM customers AS c, LATERAL (SELECT FROM {OWN_ORDERS} ORDER BY ¦generate_series(1, 2)) AS t",
+        "SELECT id, (SELECT count(*) FROM order_items AS i WHERE i.product_id = p.id ORDER BY ¦generate_series(1, 0)) "
+        "FROM products AS p",
+        f"SELECT count(*) FROM customers AS c WHERE is_vip = (SELECT true FROM {OWN_ORDERS} AND o.id = 1 "
+        "ORDER BY ¦generate_series(1, 0))",
     ],
 )
 def test_a_set_where_a_clause_is_not_read_is_refused(planner: Planner, sql: str) -> None:
