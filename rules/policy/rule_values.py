@@ -6,6 +6,7 @@ Of columns whose values people have randomized themselves the file says by which
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
@@ -47,8 +48,8 @@ def _finite(value: Decimal) -> Decimal:
 
 def check_once(values: Iterable[object]) -> None:
     """No value of a list may be there twice: 1 and '1' are one label."""
-    texts = list(map(str, values))
-    if twice := sorted({text for text in texts if texts.count(text) > 1}):
+    counts = Counter(map(str, values))
+    if twice := sorted(text for text, count in counts.items() if count > 1):
         raise ValueError(f"a value is listed twice: {', '.join(twice)}")
 
 
