@@ -51,6 +51,7 @@ def start_logging(level: int = logging.INFO) -> None:
     _LOGGER.addHandler(handler)
     _LOGGER.setLevel(level)
     _LOGGER.propagate = False
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # which no line tells
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it quotes servers, and we say what has failed
 
 

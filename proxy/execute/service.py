@@ -112,7 +112,8 @@ class Service:
 
     def limits_of(self, analyst: str) -> SettingLimits:
         """Find what they say of a statement of one analyst."""
-        return replace(self._rulebook.limits, previews=self._rulebook.policy.previews_of(analyst))
+        limits, previews = self._rulebook.limits, self._rulebook.policy.previews_of(analyst)
+        return limits if limits.previews == previews else replace(limits, previews=previews)
 
     def paid_in(self, analyst: str) -> PaidIn:
         """Name the period and the role in which this analyst pays now."""

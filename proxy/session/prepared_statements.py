@@ -5,6 +5,7 @@ What is relayed untouched is not kept here. SQL's PREPARE and the protocol's Par
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from proxy.session.errors import moved, nowhere
@@ -264,11 +265,20 @@ def described_as(columns: tuple[Field, ...]) -> Edit:
     """The original's description in place of the outer statement's, which has lost the tables of the columns."""
 
     def edit(frame: Frame) -> bytes:
-        if frame.kind != RowDescription.kind or shape(RowDescription.decode(frame.raw).fields) != shape(columns):
+        if frame.kind != RowDescription.kind:
             return frame.raw
-        return RowDescription(columns).encode()
+        return (_described_kept if len(frame.raw) <= _KEPT_BYTES else _described)(frame.raw, columns)
 
     return edit
+
+
+def _described(raw: bytes, columns: tuple[Field, ...]) -> bytes:
+    is_alike = shape(RowDescription.decode(raw).fields) == shape(columns)
+    return RowDescription(columns).encode() if is_alike else raw
+
+
+_KEPT_BYTES: Final = 4_096
+_described_kept = lru_cache(maxsize=256)(_described)  # who asks again gets the same description
 
 
 def executed(portal: Portal) -> Edit:
@@ -286,4 +296,5 @@ def executed(portal: Portal) -> Edit:
 def in_formats(columns: tuple[Field, ...], formats: tuple[int, ...]) -> tuple[Field, ...]:
     """The columns in the formats of a Bind: none is text, one holds for all."""
     column_format = formats if len(formats) == len(columns) else (formats or (0,)) * len(columns)
-    return tuple(replace(column, format=code) for column, code in zip(columns, column_format, strict=True))
+    paired = zip(columns, column_format, strict=True)
+    return tuple(column if column.format == code else replace(column, format=code) for column, code in paired)

@@ -38,6 +38,7 @@ from proxy.session.twin_probe import (
 from proxy.wire.backend import IN_TRANSACTION, Field
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.accounting.budgets import PaidIn
+from rules.kept import KeptByIdentity
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import BudgetSpent, Interrupted, Mismatch, Refusal
@@ -330,7 +331,10 @@ def _settings_of(private_request: PrivateRequest, moment: SessionState, limits: 
     if private_request.statement.settings:
         raise HIDDEN_SETTING
     moment.check_plain()
-    return read_settings(moment.settings, limits)
+    return _SETTINGS.get((moment.settings,), limits, lambda: read_settings(moment.settings, limits))
+
+
+_SETTINGS: Final[KeptByIdentity[AnalystSettings]] = KeptByIdentity(most=256)  # those of a session are mostly the same
 
 
 def _holes(plan: Plan) -> list[int]:

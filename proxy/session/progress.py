@@ -23,8 +23,7 @@ def progress_shown(relay: Relay, statement: str, *, every: int | None, since: fl
     if every is None:
         yield
         return
-    said = f"still running after {{}} s ({round(ends - since)} s at most): {_shortened(statement)}"
-    ticks = _Ticks(relay, said, every, since)
+    ticks = _Ticks(relay, statement, every, since, ends)
     try:
         yield
     finally:
@@ -32,8 +31,8 @@ def progress_shown(relay: Relay, statement: str, *, every: int | None, since: fl
 
 
 class _Ticks:
-    def __init__(self, relay: Relay, said: str, every: int, since: float) -> None:
-        self._relay, self._said, self._every, self._since = relay, said, every, since
+    def __init__(self, relay: Relay, statement: str, every: int, since: float, ends: float) -> None:
+        self._relay, self._statement, self._every, self._since, self._ends = relay, statement, every, since, ends
         self._loop = asyncio.get_running_loop()
         self._seconds = 0
         self._wait()
@@ -48,8 +47,10 @@ class _Ticks:
         self._next = self._loop.call_at(self._since + self._seconds, self._tell)
 
     def _tell(self) -> None:
-        head, tail = self._said.split("{}", 1)
-        self._relay.tell(notice_report(f"{head}{self._seconds}{tail}", self._relay.codec))
+        times = f"{self._seconds} s ({round(self._ends - self._since)} s at most)"
+        self._relay.tell(
+            notice_report(f"still running after {times}: {_shortened(self._statement)}", self._relay.codec)
+        )
         self._wait()
 
 
