@@ -1,6 +1,6 @@
 """The rules in force, swapped as a whole on reload: policy, catalog, what follows from both; and who asks by them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -41,6 +41,11 @@ class Rulebook:
             *(_limits(policy), Readable.of(policy, catalog)),
         )
 
+    def limits_of(self, analyst: str) -> SettingLimits:
+        """The limits of a statement of one analyst."""
+        previews = self.policy.previews_of(analyst)
+        return self.limits if previews == self.limits.previews else replace(self.limits, previews=previews)
+
     def may_mean_closed(self, relation: RelationName) -> bool:
         """Return whether a name as it is written can mean such a table, whatever the search path is."""
         return any(table.name == relation.name and relation.schema in (None, table.schema) for table in self.closed)
@@ -66,4 +71,5 @@ class StatementContext:
 def _limits(policy: Policy) -> SettingLimits:
     delta, defaults = policy.statement_delta() if policy.budget.delta else Decimal(0), policy.defaults
     bounds = defaults.epsilon, defaults.max_epsilon, delta, defaults.least_epsilon
-    return SettingLimits(*bounds, policy.group_size, hides_few=policy.min_units is not None)
+    hides_few, previews = policy.min_units is not None, policy.previews
+    return SettingLimits(*bounds, policy.group_size, hides_few=hides_few, previews=previews)

@@ -26,7 +26,7 @@ from proxy.execute.system_views import OwnRows, SystemViews
 from proxy.execute.time_padding import on_grid
 from proxy.recent_values import RecentValues
 from proxy.settings import LoadLimits
-from rules.accounting.budgets import PaidIn, paid_in
+from rules.accounting.budgets import PaidIn, RunningPeriod
 from rules.accounting.store import Balances, BudgetRequest, LedgerReview, LedgerStore, Receipt
 from rules.catalog import Catalog, TableName
 from rules.mechanisms.draw import Noise
@@ -93,7 +93,7 @@ class Service:
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
         self._plans, self._in_flight = Plans(planner), OneAtATime()
         self._zones, self.promises = Zones(engine), Promises(ledger, clock, lambda: self._rulebook)
-        self.synopses, self.cubes, self.public = SynopsisBook(), CubeBook(), PublicRows()
+        self.synopses, self.cubes, self.public, self._period = SynopsisBook(), CubeBook(), PublicRows(), RunningPeriod()
 
     @property
     def rulebook(self) -> Rulebook:
@@ -112,12 +112,12 @@ class Service:
 
     def limits_of(self, analyst: str) -> SettingLimits:
         """Find what they say of a statement of one analyst."""
-        limits, previews = self._rulebook.limits, self._rulebook.policy.previews_of(analyst)
-        return limits if limits.previews == previews else replace(limits, previews=previews)
+        return self._rulebook.limits_of(analyst)
 
     def paid_in(self, analyst: str) -> PaidIn:
         """Name the period and the role in which this analyst pays now."""
-        return paid_in(analyst, self._clock(), self._rulebook.budgets)
+        budgets = self._rulebook.budgets
+        return self._period.at(self._clock(), budgets), budgets.role_of(analyst)
 
     async def load(self, policy: Policy, catalog: Catalog) -> None:
         """Put new rules in force, for all sessions at once. Plans made by the old ones are refused from then on."""
@@ -280,14 +280,8 @@ class Service:
     def find_answer(self, plan: Plan, *, analyst: str, session: str) -> Answer | None:
         """The answer that was given before, where nothing has to be waited for, and nothing paid."""
         rulebook = self._rulebook
-        if (
-            plan.generation != rulebook.generation
-            or plan.system_views
-            or plan.wanted
-            or plan.foreseen
-            or plan.zones
-            or rulebook.policy.pad_to
-        ):
+        may_wait = plan.system_views or plan.wanted or plan.foreseen or plan.zones or rulebook.policy.pad_to
+        if may_wait or plan.generation != rulebook.generation:
             return None
         context = StatementContext(analyst, session, rulebook, plan.time_zone, 0.0)
         return self._given_again(plan, context, self._again.reading(self._clock()))

@@ -7,6 +7,7 @@ exception and the line of code: never its message, which may quote data.
 import re
 import traceback
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, Literal
 
 from proxy.log import event
@@ -122,6 +123,7 @@ def refusal_report(refusal: Refusal, codec: str) -> bytes:
     return ErrorResponse({code: _in_codec(value, codec) for code, value in fields.items()}).encode()
 
 
+@lru_cache(maxsize=256)  # who asks again is told the same
 def notice_report(message: str, codec: str) -> bytes:
     """A NOTICE of ours."""
     fields = {"S": "NOTICE", "V": "NOTICE", "C": "00000", "M": _in_codec(message, codec)}

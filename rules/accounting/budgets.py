@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -90,11 +90,6 @@ def period_of(moment: datetime, budgets: Budgets, latest: str = "") -> str:
     return max(period, latest) if same_kind else period
 
 
-def paid_in(analyst: str, moment: datetime, budgets: Budgets) -> PaidIn:
-    """Return the period and the role in which an analyst pays for what is answered at a moment."""
-    return period_of(moment, budgets), budgets.role_of(analyst)
-
-
 def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:
     """Return the beginning of a period and of the next one; None: it never ends.
 
@@ -119,6 +114,22 @@ def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:
             return None
     zone = ZoneInfo(budgets.time_zone)
     return datetime.combine(first, time.min, zone), datetime.combine(following, time.min, zone)
+
+
+class RunningPeriod:
+    """The period of now, which is worked out when the last one has ended, or the clock was set back."""
+
+    def __init__(self) -> None:
+        self._budgets: Budgets | None = None
+        self._begins = self._ends = datetime.min.replace(tzinfo=UTC)
+        self._period = ""
+
+    def at(self, moment: datetime, budgets: Budgets) -> str:
+        if self._budgets is not budgets or not self._begins <= moment < self._ends:
+            self._budgets, self._period = budgets, period_of(moment, budgets)
+            begins, ends = span_of(self._period, budgets) or (moment, moment)
+            self._begins, self._ends = begins.astimezone(UTC), ends.astimezone(UTC)
+        return self._period
 
 
 @frozen

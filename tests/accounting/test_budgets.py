@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.accounting.accountant import Limit, Totals
-from rules.accounting.budgets import Budgets, Change, Per, check_fits, period_of
+from rules.accounting.budgets import Budgets, Change, Per, RunningPeriod, check_fits, period_of
 from rules.mechanisms.cost import Mechanism
 from rules.refusal import BudgetSpent
 
@@ -36,6 +36,22 @@ def test_a_clock_set_back_never_reopens_a_period(moments: list[datetime]) -> Non
         following = period_of(moment.replace(year=2000 + moment.year % 100), budgets, latest)
         assert following >= latest
         latest = following
+
+
+@given(
+    st.lists(st.integers(-40 * 24 * 60, 40 * 24 * 60), min_size=1, max_size=20),
+    st.sampled_from(("ever", "day", "week", "month")),
+    st.sampled_from(("UTC", "Europe/Berlin", "America/Havana", "America/Asuncion", "Asia/Beirut", "Pacific/Apia")),
+)
+def test_the_running_period_is_that_of_the_moment_wherever_the_clock_goes(
+    minutes: list[int], per: Per, zone: str
+) -> None:
+    running, budgets = RunningPeriod(), Budgets(Limit(Decimal(1)), {}, per, zone)
+
+    for minute in minutes:
+        for base in (datetime(2024, 3, 31, tzinfo=UTC), datetime(2024, 11, 3, tzinfo=UTC)):
+            moment = base + timedelta(minutes=minute)
+            assert running.at(moment, budgets) == period_of(moment, budgets)
 
 
 def test_a_change_of_the_period_s_length_starts_a_period_of_the_new_length() -> None:
