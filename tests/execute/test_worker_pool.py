@@ -177,7 +177,7 @@ async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: Planne
 
 async def test_a_caller_who_goes_away_ends_no_worker(pool: PlannerPool) -> None:
     await both_at_work(pool, "before one is left")
-    before, many = set(pool.processes), "; ".join([LONG_SUM] * 5)
+    before, many = set(pool.processes), "; ".join([LONG_SUM] * 15)  # some tenths of a second
     tasks = [asyncio.create_task(pool.read(f"{many} + 4{number}", "ada")) for number in range(4)]
     await until(lambda: pool.busy == 1 and pool.waiting == 3)
     await asyncio.sleep(0.01)  # the worker has its question

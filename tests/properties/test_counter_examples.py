@@ -452,7 +452,7 @@ FROM people AS p, (VALUES ('a'), ('b'), ('c'), ('c  ')) AS k(k), (VALUES (true),
 """
 BY_PLACE = (
     "SELECT kind, count(*) FROM people AS p FULL JOIN visits AS v ON p.id = v.person_id AND v.late GROUP BY 1",
-    "SELECT concat(k, '.'), count(*) FROM (SELECT person_id, kind::bpchar AS k FROM visits GROUP BY 1, 2) AS v "
+    "SELECT concat(k::text, '.'), count(*) FROM (SELECT person_id, kind::bpchar AS k FROM visits GROUP BY 1, 2) AS v "
     "GROUP BY 1",
     "SELECT k::text, count(*) FROM (SELECT person_id, k FROM (SELECT person_id, greatest(one, two) AS k FROM visits) "
     "AS w GROUP BY 1, 2) AS v GROUP BY 1",
