@@ -953,6 +953,7 @@ async def test_nothing_tells_before_the_grid_that_an_answer_is_there(desk: Desk)
     assert await told() == (["settled"], True)
 
 
+@pytest.mark.extended
 async def test_whose_turn_is_next_does_not_tell_before_the_grid_that_a_statement_is_done(desk: Desk) -> None:
     """Another session of the analyst could watch noisegate.ledger, which has the charge of the next one in line."""
     desk.service = desk.open(desk.policy.model_copy(update={"pad_to": timedelta(seconds=2)}))
@@ -970,6 +971,7 @@ async def test_whose_turn_is_next_does_not_tell_before_the_grid_that_a_statement
     assert await charged() == most + 1
 
 
+@pytest.mark.extended
 async def test_a_look_at_a_time_zone_has_a_turn_too_and_does_not_begin_before_the_grid(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

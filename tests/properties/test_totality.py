@@ -147,7 +147,12 @@ def test_an_example_means_what_postgresql_says(lab: Lab, text: str) -> None:
     assert not [each for each in differing if not each[1]], f"{ours}\n{differing[0]}"
 
 
-@pytest.mark.parametrize("text", EXAMPLES)
+LONG = ("power(n2, 100)",)  # some seconds
+
+
+@pytest.mark.parametrize(
+    "text", [pytest.param(each, marks=pytest.mark.extended if each in LONG else ()) for each in EXAMPLES]
+)
 def test_an_example_fails_on_no_row_of_other_types_of_its_kind(lab: Lab, text: str) -> None:
     """numeric(400, 0) for numeric, character(4) for text, timestamp(0) for timestamp: all columns or the first one."""
     names = tuple(dict.fromkeys(columns_of(SYNTAX[text])))

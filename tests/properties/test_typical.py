@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import psycopg
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,7 @@ def test_no_plan_and_no_order_of_rows_shows_in_a_block(lab: Lab, rows: Data, ask
             assert not any(told_by_place(lab, block, TABLES) for block in made.blocks), sql
 
 
+@pytest.mark.extended
 @settings(thorough, max_examples=max(2, EXAMPLES // 10))
 @given(
     rows=tables.data(tame=True), bounds=st.sampled_from(BOUNDS[:4]), pair=st.sampled_from(("cost score", "count big"))

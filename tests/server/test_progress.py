@@ -48,6 +48,7 @@ async def test_in_a_pipeline_it_stands_between_whole_messages(stage: Stage) -> N
     assert not errors(frames)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "messages",
     [
@@ -75,6 +76,7 @@ DEAF: tuple[dict[str, str], ...] = (
 )
 
 
+@pytest.mark.extended
 async def test_who_wants_none_or_does_not_wait_so_long_hears_nothing(stage: Stage) -> None:
     clients = [await slow_client(stage, settings) for settings in (*DEAF, EVERY_SECOND)]
 
@@ -109,6 +111,7 @@ async def test_nothing_is_said_once_it_is_cancelled(stage: Stage) -> None:
     assert said(await client.until()) == []
 
 
+@pytest.mark.extended
 async def test_a_long_statement_is_shown_by_its_beginning_in_one_line(stage: Stage) -> None:
     client = await slow_client(stage)
     text = b"SELECT status,\n       count(*) AS n\n  FROM orders\n" + b" " * 9999 + b" GROUP BY status"
