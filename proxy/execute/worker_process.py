@@ -65,17 +65,18 @@ class Worker(asyncio.SubprocessProtocol):
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Answer] = loop.create_future()
         self._asked = _Asked(read, answered, loop.call_later(seconds, self._fail, TimeoutError()))
-        pipe = cast(asyncio.WriteTransport, self._transport.get_pipe_transport(_STDIN))
-        if pipe.is_closing():
+        if self._stdin.is_closing():
             self._fail(WorkerDied())
         else:
-            pipe.write(LENGTH.pack(len(question)) + question)
+            self._stdin.write(LENGTH.pack(len(question)) + question)
         return answered
 
     def kill(self) -> None:
-        """End it, whatever it is doing."""
-        if self._transport.get_returncode() is None:
-            self._transport.kill()
+        """End it, whatever it is doing, and hear no more of it: what it has started may still hold its pipes."""
+        self._is_cut_off = True
+        if not self._stdin.is_closing():
+            self._stdin.abort()
+        self._transport.close()
 
     async def gone(self) -> None:
         """Wait for the end of one that was killed."""
@@ -85,10 +86,11 @@ class Worker(asyncio.SubprocessProtocol):
         self._transport = cast(asyncio.SubprocessTransport, transport)  # uvloop's is of no class of asyncio's
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._held += data
         if self._asked is None:  # it was too late, or nobody had asked
             self.kill()
-        elif len(self._held) >= LENGTH.size:
+            return
+        self._held += data
+        if len(self._held) >= LENGTH.size:
             (size,) = LENGTH.unpack_from(self._held)
             if size > MOST_ANSWER_BYTES or len(self._held) > LENGTH.size + size:
                 self._fail(Malformed("too long"))
@@ -105,6 +107,10 @@ class Worker(asyncio.SubprocessProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._exited.set()
 
+    @property
+    def _stdin(self) -> asyncio.WriteTransport:
+        return cast(asyncio.WriteTransport, self._transport.get_pipe_transport(_STDIN))
+
     def _answer(self, asked: _Asked, answer: bytes) -> None:
         self._held.clear()
         try:
@@ -113,13 +119,15 @@ class Worker(asyncio.SubprocessProtocol):
             self._fail(malformed)
             return
         self._end_of(asked)
-        asked.answered.set_result(read)
+        if not asked.answered.cancelled():
+            asked.answered.set_result(read)
 
     def _fail(self, error: Exception) -> None:
         asked = self._asked
         if asked is not None:
             self._end_of(asked)
-            asked.answered.set_exception(error)
+            if not asked.answered.cancelled():
+                asked.answered.set_exception(error)
 
     def _end_of(self, asked: _Asked) -> None:
         asked.deadline.cancel()

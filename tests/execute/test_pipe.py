@@ -11,7 +11,7 @@ import pytest
 
 from proxy.execute.pipe import FORMS, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load, Read, fits
 from proxy.execute.worker_pool import PlannerPool
-from proxy.execute.worker_process import Worker
+from proxy.execute.worker_process import Worker, WorkerDied
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed
 from proxy.twin.embedded import Cluster
@@ -30,6 +30,7 @@ from tests.execute.crossing import Rules, answer, answers, check_crosses, check_
 from tests.planner import tpch
 from tests.support import shop as shop_data
 from tests.support.catalogs import catalog_of
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +208,64 @@ async def test_a_worker_that_nobody_has_asked_has_nothing_to_say() -> None:
     await asyncio.wait_for(worker.gone(), 30)
 
     assert not worker.is_alive
+
+
+# One that leaves a child with its pipe behind, which goes on writing until nobody reads.
+FORKED = """
+import os, pathlib, sys, time
+if os.fork() == 0:
+    os.setsid()
+    try:
+        while True:
+            os.write(1, b"x")
+            time.sleep(0.01)
+    except BrokenPipeError:
+        pathlib.Path(sys.argv[1]).touch()
+        os._exit(0)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+async def test_nothing_more_is_read_of_a_worker_that_was_killed(tmp_path: Path) -> None:
+    worker = await Worker.start(sys.executable, "-c", FORKED, str(tmp_path / "nobody reads"))
+
+    await asyncio.wait_for(worker.gone(), 30)
+
+    await until((tmp_path / "nobody reads").exists)
+    assert not worker._held
+
+
+@pytest.mark.slow
+async def test_a_worker_that_is_being_killed_is_asked_no_more() -> None:
+    worker = await Worker.start(sys.executable, "-c", "import time; time.sleep(60)")
+
+    worker.pipe_data_received(1, b"unasked")
+    assert not worker.is_alive
+    with pytest.raises(WorkerDied):
+        await worker.ask(b"", LOADED.decode, 60)
+
+    worker.kill()  # once more: of no effect
+    await asyncio.wait_for(worker.gone(), 30)
+
+
+@pytest.mark.parametrize("ends", ["it answers", "it dies"])
+@pytest.mark.slow
+async def test_an_answer_that_nobody_waits_for_is_no_fault(ends: str) -> None:
+    problems: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
+    said = with_length(LOADED.encode(None)) if ends == "it answers" else b""
+    worker = await Worker.start(sys.executable, "-c", TAKEN_OVER.format(said=said))
+
+    answered = worker.ask(b"", LOADED.decode, 60)
+    answered.cancel()
+    if ends == "it dies":
+        worker.kill()
+    await until(lambda: worker._asked is None)
+
+    worker.kill()
+    await asyncio.wait_for(worker.gone(), 30)
+    assert not problems
 
 
 class Marked:
