@@ -331,6 +331,8 @@ def _settings_of(private_request: PrivateRequest, moment: SessionState, limits: 
     if private_request.statement.settings:
         raise HIDDEN_SETTING
     moment.check_plain()
+    if not moment.is_kept:
+        return read_settings(moment.settings, limits)
     return _SETTINGS.get((moment.settings,), limits, lambda: read_settings(moment.settings, limits))
 
 

@@ -57,6 +57,7 @@ class SessionState:
     relations: tuple["Relation | None", ...]  # schema and name, in the order of the question
     settings: Mapping[str, str | None]
     now: str
+    is_kept: bool = False  # whether the next one has the very same settings where none was SET meanwhile
 
     def setting(self, name: str) -> str:
         return self.settings.get(name) or ""
@@ -124,8 +125,9 @@ def decode_probe(replies: Sequence[Frame], codec: str) -> SessionState:
     """The answer to `run_probe`. All of it but the clock, which comes last, is mostly what it was."""
     (value,) = DataRow.decode(replies[0].raw).values
     standing, _, now = (value or b"").rpartition(_CLOCK)
-    read = _read_kept if len(standing) <= _KEPT_BYTES else _read
-    return SessionState(*read(standing, codec), now.removesuffix(b'"}').decode("ascii"))
+    is_kept = len(standing) <= _KEPT_BYTES  # else blanks that an analyst SET: a number may have megabytes of them
+    read = _read_kept if is_kept else _read
+    return SessionState(*read(standing, codec), now.removesuffix(b'"}').decode("ascii"), is_kept)
 
 
 def _read(standing: bytes, codec: str) -> tuple[tuple[str, ...], tuple[Relation | None, ...], Mapping[str, str | None]]:

@@ -8,6 +8,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
+from proxy.session.private_statement import _SETTINGS
 from proxy.session.twin_probe import SessionState
 from proxy.twin.embedded import Cluster
 from proxy.wire.backend import (
@@ -847,6 +848,16 @@ async def test_a_time_out_between_two_messages_is_the_error_of_the_next_one(stag
 )
 def test_time_outs_are_read_as_postgresql_shows_them(text: str, seconds: float | None) -> None:
     assert SessionState((), (), {"transaction_timeout": text}, "").seconds("transaction_timeout") == seconds
+
+
+async def test_a_setting_of_many_blanks_is_kept_for_no_later_statement(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"SELECT set_config('noisegate.epsilon', repeat(' ', 100000), false)"))
+
+    for _ in range(3):
+        assert kinds(await client.ask(Query(COUNT))) == "TDCZ"
+
+    assert not [key for key, (kept, _) in _SETTINGS._kept.items() if len(str(kept)) > 10_000]
 
 
 async def test_an_inner_run_longer_than_the_idle_limit_of_a_transaction_ends_in_57014(stage: Stage) -> None:
