@@ -149,7 +149,7 @@ class TooMany(Refusal):
 
 
 class Unavailable(Refusal):
-    """The twin, the ledger or the real database is unavailable."""
+    """The twin, the ledger, the real database or the planner is unavailable."""
 
     sqlstate = "57P03"  # cannot_connect_now
 

@@ -184,14 +184,21 @@ class PlannerPool:
             return
         try:
             await worker.ask(rules, LOADED.decode, START_SECONDS)
-        except (WorkerDied, Malformed):
+        except (WorkerDied, Malformed, TimeoutError):
             raise Unavailable("the planner cannot load the rules") from None
         place.generation = generation
 
     async def _start(self, place: _Place) -> Worker:
-        """Start a worker, and wait until it has loaded its modules: a question has less time than that may take."""
-        place.worker, place.generation = await Worker.start(), 0
-        await place.worker.ask(QUESTIONS.encode(Read("SELECT 1")), READ.decode, START_SECONDS)
+        """Start a worker, and wait until it has loaded its modules: a question has less time than that may take.
+
+        There may be no memory, process or file for it, which is no fault of the statement, or of its session.
+        """
+        try:
+            place.worker, place.generation = await Worker.start(), 0
+            await place.worker.ask(QUESTIONS.encode(Read("SELECT 1")), READ.decode, START_SECONDS)
+        except (OSError, WorkerDied, Malformed) as error:  # a TimeoutError is an OSError
+            warn("worker_not_started", kind=type(error).__name__)
+            raise Unavailable("the planner cannot be started") from None
         return place.worker
 
     def _end(self, place: _Place) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from proxy.execute import worker_pool
 from proxy.execute.worker_pool import PlannerPool
+from proxy.execute.worker_process import Worker
 from rules.catalog import Catalog
 from rules.planner.plan import Request
-from rules.refusal import NotSupported, Refusal, TooComplex
+from rules.refusal import NotSupported, Refusal, TooComplex, Unavailable
 from rules.sql.statement import Kind
 from tests.policy.test_check import CATALOG, policy
 from tests.support import shop as shop_data
@@ -161,6 +163,23 @@ async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
             continue
 
     assert len((await pool.read("SELECT 99", "ada")).statements) == 1
+
+
+@pytest.mark.parametrize("command", ["/nowhere", "true", "sleep 60"])
+async def test_a_worker_that_cannot_be_started_is_no_fault_of_the_statement(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    pool, start = PlannerPool(size=1, seconds=5), Worker.start
+    with monkeypatch.context() as patches:
+        patches.setattr(worker_pool, "START_SECONDS", 0.5)
+        patches.setattr(Worker, "start", lambda: start(*command.split()))
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="the planner cannot be started"):
+                await pool.read("SELECT 1", "ada")
+
+    assert len((await pool.read("SELECT 1", "ada")).statements) == 1
+    await until(lambda: pool.busy == 0)
+    await pool.close()
 
 
 async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: PlannerPool) -> None:
