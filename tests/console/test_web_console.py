@@ -127,7 +127,8 @@ def test_a_form_without_the_token_of_its_session_does_nothing(running: Noisegate
     for token in ("", "0" * 64, other.token("/health")):
         assert visitor.post("/budgets/grant", token=token, analyst="bob", amount="1").status == 403
     mine = visitor.token("/health")
-    for headers in ({"Origin": "https://elsewhere.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+    origins = [{"Origin": origin} for origin in ("https://elsewhere.example", "null", "https://[")]
+    for headers in (*origins, {"Sec-Fetch-Site": "cross-site"}):
         visitor.headers = headers
         assert visitor.post("/budgets/grant", token=mine, analyst="bob", amount="1").status == 403
     visitor.headers = {}
