@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -178,7 +177,8 @@ def _is_connection(url: str) -> bool:
         ports = conninfo_to_dict(url).get("port") or ""
     except ProgrammingError:
         return False
-    return "@" not in urlsplit(url).path and all(port.isdecimal() for port in str(ports).split(",") if port)
+    path = url.partition("://")[2].partition("?")[0].partition("/")[2]  # as libpq reads it: no fragment ends it
+    return "@" not in path and all(port.isdecimal() for port in str(ports).split(",") if port)
 
 
 def check_ledger_place(settings: Settings) -> None:

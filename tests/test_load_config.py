@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.load_config import ConfigurationError, raise_open_files, read_tls, secret_of, told_to_the_dba
+from proxy.load_config import ConfigurationError, ledger_place, raise_open_files, read_tls, secret_of, told_to_the_dba
 from proxy.server.tls import write_certificate
 from proxy.settings import ServerSettings
 from rules.accounting.store import LedgerError
@@ -50,3 +50,10 @@ def test_a_ledger_that_cannot_be_used_is_told_to_the_dba_by_its_cause() -> None:
     failed.__cause__ = psycopg.errors.ObjectNotInPrerequisiteState("cannot acquire lock mode ExclusiveLock")
     with pytest.raises(ConfigurationError, match=r"^the ledger cannot be used: .* is it a standby"), told_to_the_dba():
         raise failed
+
+
+@pytest.mark.parametrize("password", ["p[w", "[", "p]w", "p#w", "p?w"])
+def test_a_password_of_a_ledger_may_have_the_signs_that_libpq_reads(password: str) -> None:
+    place = f"postgresql://noisegate:{password}@db/ledger"
+
+    assert ledger_place(place) == place

@@ -62,6 +62,7 @@ def test_a_wrong_command_line_ends_with_2() -> None:
         ("ledger show rules.yaml --ledger 'postgresql://a b/x'", "is not a connection URI, as postgresql://"),
         ("ledger init rules.yaml --ledger postgresql://db:port/x", "is not a connection URI, as postgresql://"),
         ("serve rules.yaml --ledger postgresql:///noisegate:secret@db/x", "is not a connection URI, as postgresql://"),
+        ("serve rules.yaml --ledger postgresql://noisegate:/sec#ret@db/x", "is not a connection URI, as postgresql://"),
         *(
             (f"serve rules.yaml --ledger {mistyped}", "neither a file nor a connection URI, as postgresql://")
             for mistyped in (
