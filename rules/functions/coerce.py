@@ -7,7 +7,10 @@ depends on the session's styles and clock ('1/2/2023', 'today'): these are read 
 import re
 from fractions import Fraction
 
+from rules.frozen import replace
 from rules.functions.function import EvalContext, Needed, UnreadLiterals
+from rules.functions.guard import MOST_DIGITS
+from rules.functions.text.text_casts import shown_digits
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.expression import Apply, Constant, Expression, Literal, Operand, has_column, null_of
@@ -55,10 +58,16 @@ def number(text: str) -> Constant:
             if first <= whole <= last:
                 return Constant(sql_type, str(whole), Fraction(whole))
     number = Fraction(text)
-    shown = value.decimal_text(number)
+    shown = value.decimal_text(number, _digits_of(text))
     if shown is None or abs(number) > Fraction(10) ** 300:
         raise _out_of_range(text)
     return Constant(NUMERIC, text if "e" not in text.lower() else shown, number)
+
+
+def _digits_of(text: str) -> int:
+    """How many digits PostgreSQL keeps behind the point of a number that is written like this, zeros too, or enough."""
+    digits, _, exponent = text.strip().lower().partition("e")
+    return min(max(len(digits.partition(".")[2]) - int(exponent or 0), 0), MOST_DIGITS)
 
 
 def _out_of_range(text: str) -> NotSupported:
@@ -77,7 +86,10 @@ def literal(text: str | None, sql_type: Type, setting: EvalContext) -> Constant:
     if sql_type.is_time:
         return _moment(text, sql_type, setting)
     found_value = value.find_value(text, sql_type, setting.time_zone)
-    shown = None if found_value is None else value.text_of(found_value, sql_type.plain(), setting.time_zone)
+    kind = sql_type.plain()
+    if kind.kind == "numeric" and found_value is not None:
+        kind = replace(kind, scale=_digits_of(text) if sql_type.scale is None else sql_type.scale)
+    shown = None if found_value is None else value.text_of(found_value, kind, setting.time_zone)
     if found_value is None or shown is None:
         raise unreadable(text, sql_type)
     return Constant(sql_type if sql_type.kind == "enum" else sql_type.plain(), shown, found_value)
@@ -217,6 +229,8 @@ def folded(operand: Operand, setting: EvalContext) -> Operand:
         or has_column(operand)
     ):
         return operand
-    items = domain.items_of(operand.domain, 1)
-    shown = value.text_of(items[0], operand.type, setting.time_zone) if items else None
+    items, kind = domain.items_of(operand.domain, 1), operand.type
+    if kind.kind == "numeric" and kind.scale is None:
+        kind = replace(kind, scale=shown_digits(operand))
+    shown = value.text_of(items[0], kind, setting.time_zone) if items else None
     return operand if not items or shown is None else Constant(operand.type, shown, items[0])

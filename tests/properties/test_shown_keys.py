@@ -27,6 +27,8 @@ KEYS = (
     ),
     *("p.city = ANY (ARRAY['Berlin', 'Lyon '])", "p.city = ANY ('{Berlin,Lyon }')", "p.city IN ('Berlin', 'Lyon ')"),
     *("round(p.wealth, 1)", "p.wealth * 2", "p.wealth + 1.000", "floor(p.wealth / 10) * 0.5"),
+    *("p.wealth * 5.", "p.wealth * 1.50e1", "p.wealth * 5.e-1", "p.wealth * (1.5 + 0.50)"),
+    *("extract(year FROM p.born) * 1.0", "p.wealth * numeric '1.50'", "p.wealth * greatest(1.50, 1.50)"),
     *("p.city = ALL (ARRAY['Lyon '])", "p.city <> ALL (ARRAY['Lyon '])", "coalesce(p.city::text, 'none')"),
 )
 MIXED = (
@@ -46,6 +48,25 @@ def test_a_key_looks_as_postgresql_shows_it(labs: tuple[Lab, ...], key: str) -> 
         truth = [(str(shown), n) for shown, n in lab.connection.execute(sql)]
 
     assert sorted(answer) == sorted(truth)
+
+
+@pytest.mark.parametrize("key", ["p.age * 1." + 999 * "0", "p.age::numeric(1000,990) * 1." + 10 * "0"])
+def test_zeros_that_no_numeric_of_one_scale_has_room_for_are_left_out(labs: tuple[Lab, ...], key: str) -> None:
+    lab, sql = labs[-1], f"SELECT {key} AS k, count(*) FROM people AS p GROUP BY 1"
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(PEOPLE)
+        plan = lab.plan(sql, RULES)
+        answer = {(str(shown), n) for shown, n in lab.run(lab.outer(plan), plan) if n > 0}
+
+    assert answer == {("10", 1), ("11", 1), ("12", 2), ("None", 1)}
+
+
+def test_zeros_beyond_those_of_any_numeric_type_are_left_out(labs: tuple[Lab, ...]) -> None:
+    lab, sql = labs[-1], "SELECT p.age * 0e-1200 AS k, count(*) FROM people AS p GROUP BY 1"
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(PEOPLE)
+        plan = lab.plan(sql, RULES)
+        assert {(str(shown), n) for shown, n in lab.run(lab.outer(plan), plan)} == {("0", 4), ("None", 1)}
 
 
 @pytest.mark.parametrize("key", MIXED)

@@ -35,6 +35,7 @@ _PATTERNS = {
 }
 _HUGE = Fraction(10) ** 101
 LONGEST_NAME = 64  # bytes, with the one that ends it
+_WIDEST = Fraction(10) ** 1000  # of a numeric(n,digits), counted in its last digit
 MOST_ITEMS = 10_000  # of a finite domain, that are carried through a cast one by one
 # What a kind of types is read as: integers of any width as numeric, which holds all of them.
 _READ_AS: dict[str, tuple[Type, Domain]] = {
@@ -113,7 +114,20 @@ def shown_type(expression: Expression) -> str:
 
 
 def shown_digits(expression: Expression) -> int | None:
-    """How many digits PostgreSQL shows behind the point of a number, zeros too; None where each row has its own."""
+    """How many digits PostgreSQL shows behind the point of a number, zeros too; None where each row has its own.
+
+    None too where a number with that many could be too long for a numeric(n,digits): the cast to it would fail.
+    """
+    digits, known = _digits_of(expression), domain.range_of(expression.domain)
+    reach = expression.sure.reach
+    if reach is None and known.low is not None and known.high is not None:
+        reach = max(abs(known.low), abs(known.high))
+    if digits and reach is None:
+        return None
+    return digits if digits is None or reach is None or max(reach, ONE) * 10**digits < _WIDEST else None
+
+
+def _digits_of(expression: Expression) -> int | None:
     if expression.type.kind != "numeric" or expression.type.scale is not None:
         return max(expression.type.scale or 0, 0) if expression.type.kind in ("integer", "numeric") else None
     match expression:
@@ -139,7 +153,7 @@ def shown_digits(expression: Expression) -> int | None:
     return None
 
 
-_SHOWN_ALIKE = frozenset(("abs", "negative", "clamp", "cast"))
+_SHOWN_ALIKE = frozenset(("abs", "negative", "clamp", "cast", "few digits"))
 
 
 def _alike(expressions: Sequence[Expression]) -> int | None:

@@ -70,11 +70,12 @@ def text(value: str) -> Node:
 
 
 def constant(body: Node) -> Node:
-    """A constant; a number has digits on both sides of its point."""
+    """A constant; a number has digits on both sides of its point, and as many behind it as PostgreSQL reads."""
     match body.get("fval"):
         case {"fval": str(number)}:
             number = re.sub(r"^(-?)\.", r"\g<1>0.", number)
-            return {"A_Const": {"fval": {"fval": re.sub(r"\.(?!\d)", ".0", number)}}}
+            number = re.sub(r"\.(?=e)", "", number, flags=re.IGNORECASE)
+            return {"A_Const": {"fval": {"fval": re.sub(r"\.$", "e0", number)}}}
     return {"A_Const": {key: value for key, value in body.items() if key != "location"}}
 
 
