@@ -194,8 +194,8 @@ def _checked(text: str) -> str:
 
 
 def typed(operand: Operand, setting: EvalContext, sql_type: Type = TEXT) -> Expression:
-    """An operand that is no open literal any more."""
-    return literal(operand.text, sql_type, setting) if isinstance(operand, Literal) else operand
+    """An operand that is no open literal any more. Beside a numeric(6,2) '0.005' is not rounded, without a cast."""
+    return literal(operand.text, sql_type.plain(), setting) if isinstance(operand, Literal) else operand
 
 
 def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tuple[tuple[Expression, ...], Type]:

@@ -27,8 +27,10 @@ KEYS = (
     ),
     *("p.city = ANY (ARRAY['Berlin', 'Lyon '])", "p.city = ANY ('{Berlin,Lyon }')", "p.city IN ('Berlin', 'Lyon ')"),
     *("round(p.wealth, 1)", "p.wealth * 2", "p.wealth + 1.000", "floor(p.wealth / 10) * 0.5"),
-    *("p.wealth * 5.", "p.wealth * 1.50e1", "p.wealth * 5.e-1", "p.wealth * (1.5 + 0.50)"),
+    *("p.wealth * 5.", "p.wealth * 1.50e1", "p.wealth * 5.e-1", "p.wealth * (1.5 + 0.50)", "p.wealth * '1.50'"),
     *("extract(year FROM p.born) * 1.0", "p.wealth * numeric '1.50'", "p.wealth * greatest(1.50, 1.50)"),
+    *("p.wealth < '10.504'", "p.wealth = '10.504'", "nullif(p.wealth, '10.504')", "p.wealth * '1.23456'"),
+    *("p.wealth IN ('2', '10.504')", "p.wealth = ANY ('{10.504}')", "p.wealth < '10.504'::numeric(8,2)"),
     *("p.city = ALL (ARRAY['Lyon '])", "p.city <> ALL (ARRAY['Lyon '])", "coalesce(p.city::text, 'none')"),
 )
 MIXED = (
