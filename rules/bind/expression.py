@@ -23,7 +23,7 @@ from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.system_views import BARS, SCHEMA
 from rules.values.domain import ANYTHING
 from rules.values.expression import FALSE, TRUE, Column, Constant, Expression, Literal, Operand, all_of, null_of
-from rules.values.types import TEXT, UNKNOWN, Type, find_type
+from rules.values.types import TEXT, UNKNOWN, Type, find_common, find_type
 
 # What an expression means by itself: a column, a grouping key, an aggregate. None: look into it.
 Leaf = Callable[[s.Expression], Operand | None]
@@ -220,7 +220,9 @@ class Binding:
 
     def _in(self, argument: s.Expression, items: tuple[s.Expression, ...], *, negated: bool) -> Expression:
         expressions = tuple(map(self.operand, items))
-        return comparison.in_list(self.operand(argument), expressions, self.setting, negated=negated)
+        operand = self.operand(argument)
+        expressions = comparison.listed(operand, expressions, self.setting)
+        return comparison.in_list(operand, expressions, self.setting, negated=negated)
 
     def _quantified(self, quantified: s.Quantified) -> Expression:
         """x = ANY (array of constants) is IN, x <> ALL (array) is NOT IN; with other operators it is OR and AND."""
@@ -243,7 +245,7 @@ class Binding:
     def _array(self, expression: s.Expression) -> tuple[Operand, ...]:
         match expression:
             case s.Array(items=items):
-                return _as_texts(tuple(map(self.operand, items)))
+                return _as_texts(tuple(map(self.operand, items)), self.setting)
             case s.Cast(argument=s.Array(items=items), type=written) if self._has_enums(written):
                 return tuple(map(self.operand, items))
             case s.Cast(argument=s.Array(items=items), type=written):
@@ -294,11 +296,13 @@ def _element(written: str) -> Type:
     return sql_type
 
 
-def _as_texts(items: tuple[Operand, ...]) -> tuple[Operand, ...]:
+def _as_texts(items: tuple[Operand, ...], setting: EvalContext) -> tuple[Operand, ...]:
     """ARRAY['a', 'b'] is of texts, beside a character(n) too, where the items of IN ('a', 'b') are what they meet."""
-    if not all(isinstance(item, Literal) or is_open(item) for item in items):
+    if any(not isinstance(item, Literal) and not is_open(item) and item.type.kind != "text" for item in items):
         return items
-    return tuple(Constant(TEXT, item.text, item.text) if isinstance(item, Literal) else item for item in items)
+    kinds = [item.type for item in items if not isinstance(item, Literal)]
+    kind = find_common(kinds) or TEXT
+    return tuple(typed(item, setting, kind) for item in items)
 
 
 def _operands(operator: s.Operator) -> Sequence[s.Expression]:

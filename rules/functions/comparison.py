@@ -24,6 +24,7 @@ from rules.values.expression import (
     Operand,
     all_of,
     condition,
+    has_column,
 )
 from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, Type, integer_range
 
@@ -142,6 +143,22 @@ def between_symmetric(operand: Operand, low: Operand, high: Operand, setting: Ev
 def between(operand: Operand, low: Operand, high: Operand, setting: EvalContext) -> Expression:
     """x BETWEEN a AND b is x >= a AND x <= b."""
     return both(compare(">=", operand, low, setting), compare("<=", operand, high, setting), setting=setting)
+
+
+def listed(operand: Operand, items: tuple[Operand, ...], setting: EvalContext) -> tuple[Operand, ...]:
+    """The items of IN, of which several without columns take the type of what stands before: so blanks count or not."""
+    alone = [isinstance(item, Literal) or not has_column(item) for item in items]
+    if sum(alone) < 2 or isinstance(operand, Literal) or operand.type.kind != "text":
+        return items
+    pairs = zip(items, alone, strict=True)
+    return tuple(_as_kind(item, operand.type, setting) if is_alone else item for item, is_alone in pairs)
+
+
+def _as_kind(item: Operand, kind: Type, setting: EvalContext) -> Operand:
+    """A text of one type as one of another."""
+    if isinstance(item, Literal) or item.type.kind != "text" or item.type.base == kind.base:
+        return item
+    return cast_to(item, kind.plain(), setting)
 
 
 def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, *, negated: bool) -> Expression:

@@ -31,6 +31,8 @@ KEYS = (
     *("extract(year FROM p.born) * 1.0", "p.wealth * numeric '1.50'", "p.wealth * greatest(1.50, 1.50)"),
     *("p.wealth < '10.504'", "p.wealth = '10.504'", "nullif(p.wealth, '10.504')", "p.wealth * '1.23456'"),
     *("p.wealth IN ('2', '10.504')", "p.wealth = ANY ('{10.504}')", "p.wealth < '10.504'::numeric(8,2)"),
+    *("p.city IN ('Berlin '::text, 'Lyon ')", "p.city IN ('Berlin '::text, 'Lyon '::varchar)"),
+    *("p.note IN ('x '::char(2), 'Lyon ')", "p.city = ANY (ARRAY['Berlin '::text, 'Lyon '])"),
     *("p.city = ALL (ARRAY['Lyon '])", "p.city <> ALL (ARRAY['Lyon '])", "coalesce(p.city::text, 'none')"),
 )
 MIXED = (
