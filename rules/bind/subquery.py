@@ -115,6 +115,7 @@ def _bind_exists(
 ) -> Node | None:
     before, query = state.found_blocks(), test.query
     if members is None and isinstance(query, s.Select):
+        check_left_out(query.distinct_on)
         query = kept_by_exists(query)
     if not isinstance(query, s.Select) or query.ctes or is_computed(query):
         bound = _computed_alone(state, query, ctes)

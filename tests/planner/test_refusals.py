@@ -305,6 +305,8 @@ def test_exists_with_what_may_take_all_rows_away_is_refused(planner: Planner, wo
     [
         f"SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT ¦generate_series(1, 0) FROM {OWN_ORDERS})",
         f"SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT 1 FROM {OWN_ORDERS} ORDER BY ¦unnest(NULL::int[]))",
+        "SELECT count(*) FROM customers AS c "
+        f"WHERE EXISTS (SELECT DISTINCT ON (¦generate_series(1, 0)) 1 FROM {OWN_ORDERS})",
         "SELECT count(*) FROM (SELECT amount FROM orders ORDER BY ¦generate_series(1, 3)) AS t",
         "SELECT count(*) FROM (SELECT customer_id FROM orders GROUP BY 1 ORDER BY ¦generate_series(1, 3)) AS t",
         "SELECT count(*) FROM customers WHERE id IN (SELECT customer_id FROM orders ORDER BY ¦generate_series(1, 0))",
