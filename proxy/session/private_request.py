@@ -203,13 +203,18 @@ def request_of(
         previews=settings.previews,
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
-        styles=Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle")),
+        styles=_styles(moment),
         views=views,
         preview_rows=preview_rows,
         closed=closed,
         fingerprint=statement.fingerprint if is_whole else "",
         shape=statement.shape if is_whole else "",
     )
+
+
+def _styles(moment: SessionState) -> Styles:
+    float_digits = int(moment.setting("extra_float_digits") or 1)
+    return Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle"), has_short_floats=float_digits < 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,7 @@ SETTINGS: Final = (
     "TimeZone",
     "DateStyle",
     "IntervalStyle",
+    "extra_float_digits",
     "statement_timeout",
     "idle_in_transaction_session_timeout",
     "transaction_timeout",  # since PostgreSQL 17

@@ -16,10 +16,11 @@ from rules.values.types import Type
 
 @frozen
 class Styles:
-    """The styles in which the session writes and reads dates and intervals."""
+    """The styles in which the session writes and reads dates and intervals, and writes doubles."""
 
     date: str = "ISO"  # German, SQL or Postgres, or ISO, with the order of day and month
     interval: str = "postgres"
+    has_short_floats: bool = False  # by extra_float_digits below 1: rounded, not the shortest text that is the number
 
 
 PLAIN = Styles()

@@ -159,3 +159,12 @@ def test_what_is_not_read_is_refused_in_words(session: psycopg.Connection, sql: 
         session.execute(sql)
     session.execute("SET DateStyle = 'ISO, DMY'")
     assert session.execute("SELECT birth_date::text, count(*) FROM customers GROUP BY 1 LIMIT 1").fetchall()
+
+
+def test_a_double_that_the_session_writes_shorter_is_no_text_over_protected_rows(session: psycopg.Connection) -> None:
+    sql = "SELECT (amount::float8 / 3)::text = '1', count(*) FROM orders GROUP BY 1"
+    assert session.execute(sql).fetchall()
+    session.execute("SET extra_float_digits = 0")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="needs extra_float_digits 1 or more"):
+        session.execute(sql)
+    assert session.execute("SELECT count(*) FROM orders").fetchone()

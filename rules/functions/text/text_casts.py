@@ -79,6 +79,9 @@ def as_text(expression: Expression, target: Type, setting: EvalContext) -> Expre
     if expression.type.is_time and not setting.styles.date.startswith("ISO"):
         hint = "SET DateStyle = 'ISO', or use to_char(x, 'YYYY-MM-DD')."
         raise NotSupported("casting a date to text over protected rows needs DateStyle ISO", hint=hint)
+    if expression.type.kind == "float" and setting.styles.has_short_floats:
+        hint = "SET extra_float_digits = 1, or use round(x::numeric, 2)."
+        raise NotSupported("casting a double to text over protected rows needs extra_float_digits 1 or more", hint=hint)
     image: Domain = ANYTHING
     items = domain.items_of(expression.domain, MOST_ITEMS)
     kind = expression.type
