@@ -167,7 +167,7 @@ async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
     assert len((await pool.read("SELECT 99", "ada")).statements) == 1
 
 
-@pytest.mark.parametrize("command", ["/nowhere", "true", "sleep 60"])
+@pytest.mark.parametrize("command", ["/nowhere", "true", pytest.param("sleep 60", marks=pytest.mark.extended)])
 async def test_a_worker_that_cannot_be_started_is_no_fault_of_the_statement(
     monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -39,6 +39,7 @@ def test_hostile_statements_at_random_keep_what_is_claimed(world: World) -> None
     assert check_drawn(world, seed=1, count=600) > 150
 
 
+@pytest.mark.extended
 def test_they_would_find_operands_that_run_together(world: World) -> None:
     with planted(*OF_ROWS["operands beside what stands around them"]), pytest.raises(AssertionError):
         check_drawn(world, seed=1, count=6000)

@@ -223,6 +223,7 @@ def test_cells_of_people_add_up_to_what_they_serve(planner: Planner, asked: str,
     event("made to agree" if asking.check_atoms(asked, known) else "apart")
 
 
+@pytest.mark.extended
 @thorough
 @given(asked=questions("orders"), known=questions("orders"), zone=zones)
 def test_cells_of_moments_add_up_to_what_they_serve(planner: Planner, asked: str, known: str, zone: str) -> None:

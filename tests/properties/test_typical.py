@@ -82,6 +82,7 @@ def test_one_person_replaces_the_value_of_one_block_in_so_many_groups(
                 assert 2 * len(changed) <= choice.sensitivity, f"{sql}: {len(changed)} groups"
 
 
+@pytest.mark.extended
 @thorough
 @given(rows=tables.data(), asked=st.lists(typical_queries(), min_size=1, max_size=3))
 def test_no_plan_and_no_order_of_rows_shows_in_a_block(lab: Lab, rows: Data, asked: list[str]) -> None:

@@ -106,6 +106,7 @@ def test_one_client_behind_a_balancer_crowds_no_other_out(balanced: Relay) -> No
         assert len(balanced.context.doorway) == 2
 
 
+@pytest.mark.extended
 def test_a_silent_handshake_is_one_of_its_addresss_and_ends_with_the_time_for_a_login(
     cluster: Cluster, tls: Tls
 ) -> None:

@@ -167,6 +167,7 @@ def test_a_flood_of_silent_connections_keeps_no_login_out(flooded: Relay) -> Non
     assert failed <= 6
 
 
+@pytest.mark.extended
 def test_wrong_passwords_make_the_next_one_wait_and_no_one_else(cluster: Cluster) -> None:
     with running_relay(cluster, ServerSettings(port=0, drain_timeout_seconds=0)) as relay:
         for _ in range(5):

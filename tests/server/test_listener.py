@@ -85,6 +85,7 @@ def test_who_comes_while_the_proxy_stops_is_sent_away(cluster: Cluster) -> None:
             theirs.close()
 
 
+@pytest.mark.extended
 def test_a_million_rows_pass_a_slow_reader_without_piling_up(cluster: Cluster) -> None:
     with running_relay(cluster) as relay, psycopg.connect(relay.dsn()) as connection:
         with connection.cursor().copy(

@@ -86,6 +86,7 @@ async def test_who_wants_none_or_does_not_wait_so_long_hears_nothing(stage: Stag
     assert heard == [0, 0, 0, 0, 0, 1]
 
 
+@pytest.mark.extended
 async def test_a_client_that_does_not_read_is_told_nothing_more(stage: Stage) -> None:
     client = await slow_client(stage)
     client.send(Query(COUNT))
@@ -98,6 +99,7 @@ async def test_a_client_that_does_not_read_is_told_nothing_more(stage: Stage) ->
     assert said(await client.until()) == ["ε 0.1 spent"]
 
 
+@pytest.mark.extended
 async def test_nothing_is_said_once_it_is_cancelled(stage: Stage) -> None:
     client = await slow_client(stage, seconds=9)
     client.send(Query(COUNT))
