@@ -54,6 +54,7 @@ class PlannerPool:
         self._idle = list(self._places)  # as many as there are places in `_turns`
         self._rules: bytes | None = None  # as each worker is told them
         self._generation = 0
+        self._is_closed = False
         self._readings: RecentValues[str, Reading] = RecentValues(REMEMBERED)
 
     @classmethod
@@ -118,7 +119,8 @@ class PlannerPool:
         return self._turns.waiting
 
     async def close(self) -> None:
-        """End all workers."""
+        """End all workers; what still waits for one gets none."""
+        self._is_closed = True
         for worker in self.workers:
             worker.kill()
             await worker.gone()
@@ -193,8 +195,12 @@ class PlannerPool:
 
         There may be no memory, process or file for it, which is no fault of the statement, or of its session.
         """
+        if self._is_closed:
+            raise Unavailable("the planner has ended")
         try:
             place.worker, place.generation = await Worker.start(), 0
+            if self._is_closed:  # meanwhile
+                place.worker.kill()
             await place.worker.ask(QUESTIONS.encode(Read("SELECT 1")), READ.decode, START_SECONDS)
         except (OSError, WorkerDied, Malformed) as error:  # a TimeoutError is an OSError
             warn("worker_not_started", kind=type(error).__name__)
@@ -202,9 +208,9 @@ class PlannerPool:
         return place.worker
 
     def _end(self, place: _Place) -> None:
-        WORKERS_ENDED.inc()
-        event("worker_ended")
         if place.worker is not None:
+            WORKERS_ENDED.inc()
+            event("worker_ended")
             place.worker.kill()
             place.worker = None
 

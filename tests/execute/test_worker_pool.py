@@ -233,6 +233,20 @@ async def test_who_kills_workers_keeps_nobody_waiting_who_can_have_another(pool:
         await asyncio.gather(*(pool.read(f"SELECT {number}, '{name}'", name) for name in ("ada", "bob")))
 
 
+async def test_a_closed_pool_starts_no_worker_for_those_who_wait() -> None:
+    pool = await PlannerPool.start(size=1)
+    (process,) = pool.processes
+    os.kill(process, signal.SIGSTOP)
+    asking = [asyncio.create_task(pool.read(f"SELECT '{name}'", name)) for name in ("ada", "bob")]
+    await until(lambda: pool.busy == 1 and pool.waiting == 1)
+
+    await pool.close()
+
+    ends = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(end) for end in ends] == [TooComplex, Unavailable]
+    assert (pool.processes, pool.busy, pool.waiting) == ((), 0, 0)
+
+
 async def test_who_asks_for_much_keeps_nobody_else_waiting(pool: PlannerPool) -> None:
     await both_at_work(pool, "before the flood")
     flood = [asyncio.create_task(pool.read(f"{SUM} + {number}", "ada")) for number in range(30)]
