@@ -105,9 +105,9 @@ def of_ledger(analyst: str) -> Iterator[None]:
 def after_charge(analyst: str) -> Iterator[None]:
     """Whatever the ledger does not do after a charge is one constant refusal, as of a fault that it does not take."""
     try:
-        yield
-    except LedgerError as error:
-        ledger(analyst, error)
+        with of_ledger(analyst):
+            yield
+    except LedgerError:
         raise _not_kept() from None
 
 

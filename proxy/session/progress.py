@@ -48,9 +48,8 @@ class _Ticks:
 
     def _tell(self) -> None:
         times = f"{self._seconds} s ({round(self._ends - self._since)} s at most)"
-        self._relay.tell(
-            notice_report(f"still running after {times}: {_shortened(self._statement)}", self._relay.codec)
-        )
+        said = f"still running after {times}: {_shortened(self._statement)}"
+        self._relay.tell(notice_report(said, self._relay.codec))
         self._wait()
 
 

@@ -192,7 +192,7 @@ class DueMakes:
             made = await make(since)
         except ChargedSince:
             return None
-        except Exception:
+        except Exception:  # whatever it was: it is raised on
             self._failed[name] = now, rulebook.generation
             raise
         event("synopsis_made", place=name)
