@@ -5,7 +5,9 @@ Every refusal depends on the statement, the rules and the ledger alone, never on
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
+
+NOTHING_CHARGED: Final = "Nothing was charged."
 
 
 class Refusal(Exception):
@@ -32,6 +34,11 @@ class Refusal(Exception):
         """The same refusal where the statement starts so many characters later in what the client sent."""
         position = None if self.position is None else self.position + characters
         return type(self)(self.message, detail=self.detail, hint=self.hint, position=position)
+
+    def after_a_part(self) -> Self:
+        """The same refusal of a statement of which a part was answered and charged before."""
+        hint = self.hint.replace(NOTHING_CHARGED, "Only the part that was answered first was charged.")
+        return type(self)(self.message, detail=self.detail, hint=hint, position=self.position)
 
     def without_frames(self) -> Self:
         """The same refusal, which lets go of the frames that it, and what it replaced, came through.

@@ -10,7 +10,16 @@ from rules.catalog import Catalog, Table, TableName
 from rules.kernel.statement import Bounded, Marginals, Tally
 from rules.planner.plan import PublicQuery
 from rules.policy.model import Policy, table_name
-from rules.refusal import BadSetting, CannotRun, Interrupted, NotAllowed, Refusal, RulesChanged, Unavailable
+from rules.refusal import (
+    NOTHING_CHARGED,
+    BadSetting,
+    CannotRun,
+    Interrupted,
+    NotAllowed,
+    Refusal,
+    RulesChanged,
+    Unavailable,
+)
 
 Row = tuple[bytes | None, ...]  # every column as the server wrote its text, in the database's own encoding
 
@@ -109,18 +118,18 @@ def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
                 f"the real database cannot run this statement: {words}"
                 if words
                 else "the real database cannot run this statement",
-                hint="Nothing was charged. EXPLAIN shows the inner SQL, which your DBA can run.",
+                hint=f"{NOTHING_CHARGED} EXPLAIN shows the inner SQL, which your DBA can run.",
             )
         case NotPermitted(tables=tables):
             named = f"table{'s' * (len(tables) > 1)} {', '.join(map(str, tables))}"
             return NotAllowed(
                 f"permission denied for {named}: the proxy itself may not read this in the real database",
-                hint="Nothing was charged. Ask your DBA for the GRANT, which noisegate check prints.",
+                hint=f"{NOTHING_CHARGED} Ask your DBA for the GRANT, which noisegate check prints.",
             )
         case TimeoutError() | EngineError(cause=Cause(sqlstate="57014")):  # whichever of the two clocks was first
             return Interrupted("canceling statement due to statement timeout")
         case _:
-            return Unavailable("the real database is unavailable", hint="Nothing was charged. Try again later.")
+            return Unavailable("the real database is unavailable", hint=f"{NOTHING_CHARGED} Try again later.")
 
 
 class Snapshot(Protocol):

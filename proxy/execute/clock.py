@@ -14,7 +14,7 @@ from proxy.engines.engine import Engine, EngineError, StatementFailed, UnknownTi
 from proxy.log import warn
 from rules.catalog import Catalog
 from rules.policy.model import Policy, table_name
-from rules.refusal import Interrupted, NotSupported, Unavailable
+from rules.refusal import NOTHING_CHARGED, Interrupted, NotSupported, Unavailable
 from rules.values import value
 from rules.values.time_zones import SECOND, ZoneUse
 
@@ -76,9 +76,7 @@ class Zones:
         except StatementFailed:
             return False
         except EngineError:
-            raise Unavailable(
-                "the real database is unavailable", hint="Nothing was charged. Try again later."
-            ) from None
+            raise Unavailable("the real database is unavailable", hint=f"{NOTHING_CHARGED} Try again later.") from None
         return there.get(use.name) == await asyncio.to_thread(_offsets, use.name, seconds)
 
 

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from proxy.settings import LoadLimits
 from rules.kernel.statement import Bounded, Tally
-from rules.refusal import Interrupted, TooComplex
+from rules.refusal import NOTHING_CHARGED, Interrupted, TooComplex
 
 Result = TypeVar("Result")
 
@@ -191,7 +191,7 @@ class CostLimits:
             raise TooComplex(
                 f"this needs {len(statements)} statements in the real database, and {self.limits.statements} are "
                 "allowed in one",
-                hint="Nothing was charged. Split the statement into several.",
+                hint=f"{NOTHING_CHARGED} Split the statement into several.",
             )
         refused = self._refused[analyst]
         while refused and now - next(iter(refused.values())) > _DAY_SECONDS:
@@ -216,4 +216,4 @@ def _question_key(statements: Sequence[Bounded | Tally]) -> frozenset[str]:
 
 
 def _too_costly() -> TooComplex:
-    return TooComplex("the estimated cost of the statement exceeds the limit", hint=f"Nothing was charged. {_CHEAPER}")
+    return TooComplex("the estimated cost of the statement exceeds the limit", hint=f"{NOTHING_CHARGED} {_CHEAPER}")

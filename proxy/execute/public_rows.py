@@ -25,15 +25,24 @@ from proxy.log import warn
 from proxy.recent_values import RecentValues
 from rules.catalog import Table, TableName
 from rules.planner.plan import PublicQuery
-from rules.refusal import CannotRun, Interrupted, NotAllowed, Refusal, RulesChanged, TooComplex, Unavailable
+from rules.refusal import (
+    NOTHING_CHARGED,
+    CannotRun,
+    Interrupted,
+    NotAllowed,
+    Refusal,
+    RulesChanged,
+    TooComplex,
+    Unavailable,
+)
 
 Rows = tuple[tuple[str | None, ...], ...]
 
 MOST_SECONDS: Final = 30.0
 _KEPT_SECONDS: Final = 60.0
 _KEPT_BYTES: Final = 16 * 1024 * 1024
-_GRANT: Final = "Nothing was charged. Ask your DBA for the GRANT to public_reader: noisegate grants prints it."
-_HINT: Final = "Nothing was charged. Select fewer rows, or ask your DBA to raise --max-public-rows."
+_GRANT: Final = f"{NOTHING_CHARGED} Ask your DBA for the GRANT to public_reader: noisegate grants prints it."
+_HINT: Final = f"{NOTHING_CHARGED} Select fewer rows, or ask your DBA to raise --max-public-rows."
 
 
 class PublicRows:
@@ -120,4 +129,4 @@ def _refusal(error: EngineError | TimeoutError, query: PublicQuery, seconds: flo
         case SchemaChanged():
             return refusal_before_charge(error)
     warn("public_reader_away", **error.cause.fields)
-    return Unavailable("large public tables are not available now", hint="Nothing was charged. Try again later.")
+    return Unavailable("large public tables are not available now", hint=f"{NOTHING_CHARGED} Try again later.")

@@ -12,7 +12,7 @@ from datetime import timedelta
 from math import floor, log2
 from typing import Any, Final, Literal, TypeVar
 
-from rules.refusal import BadSetting, Interrupted
+from rules.refusal import NOTHING_CHARGED, BadSetting, Interrupted
 
 Result = TypeVar("Result")
 Padding = timedelta | Literal["full"] | None
@@ -55,7 +55,7 @@ def _last_point(padding: timedelta | Literal["full"], limit: float) -> float:
     if limit < step:
         raise BadSetting(
             f"statement_timeout must exceed {step:g} s, the time to which answers are padded",
-            hint="Nothing was charged. Set statement_timeout to more, or to 0.",
+            hint=f"{NOTHING_CHARGED} Set statement_timeout to more, or to 0.",
         )
     return step * 2.0 ** floor(log2(limit / step))
 

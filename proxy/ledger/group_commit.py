@@ -13,7 +13,7 @@ from proxy.ledger.connection import Connection
 from proxy.ledger.integrity import ChainEnd
 from proxy.metrics import LEDGER_COMMIT, LEDGER_JOBS
 from rules.accounting.store import LedgerError
-from rules.refusal import Refusal
+from rules.refusal import NOTHING_CHARGED, Refusal
 
 PATIENCE_SECONDS = 15.0  # for a job, of which none takes a second
 CLOSE_SECONDS = 5.0  # for what runs when the proxy ends
@@ -193,7 +193,7 @@ def _refused(error: BaseException) -> LedgerError:
 
 def _late(*, has_begun: bool) -> LedgerError:
     """For a job whose home did not answer in time."""
-    known = "It may have been charged; TABLE noisegate.budget shows it." if has_begun else "Nothing was charged."
+    known = "It may have been charged; TABLE noisegate.budget shows it." if has_begun else NOTHING_CHARGED
     return LedgerError(
         "the privacy ledger does not respond, so the statement is not answered",
         hint=f"{known} Try again later.",

@@ -96,7 +96,7 @@ class Accuracy(Prerequisites):
         if not probe.blocks:
             return *await self._explained(bounded, demands, probe, plan), None
         await self._compare(probe, run.parameters.types, columns, sync=run.sync)
-        answer = await self._answer(probe, run, is_first=True)
+        answer = await self._answer_first(probe, run)
         needs, at_least = needs_after(demands, answer.released, within, request.confidence)
         rest = level_of_rest(request.confidence)
         known = [noised.laws for _, noised in answer.released]

@@ -6,8 +6,9 @@ noised, and computed there. Its rows come back as text and enter the statement a
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from proxy.execute.service import Answer
@@ -44,6 +45,18 @@ class Run:
     ends: float  # when the event loop's clock says that it has taken too long
     sync: bool
     own: OwnRows  # of the session
+    charged: list[Answer] = field(default_factory=list)  # the parts that were charged before the rest
+
+
+@contextmanager
+def told_of_parts(run: Run) -> Iterator[None]:
+    """A refusal of the rest does not say that nothing was charged where a part was."""
+    try:
+        yield
+    except Refusal as refusal:
+        if not run.charged:
+            raise
+        raise refusal.after_a_part() from None
 
 
 @dataclass(slots=True)
@@ -127,11 +140,18 @@ class Prerequisites(ABC):
         if plan.blocks:
             await self._look_ahead(plan, run, ahead, shown if request is ahead.request else ahead.request)
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
-        answer = await self._answer(plan, run, is_first=True)
+        answer = await self._answer_first(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
         known = InnerAnswer(first.inner, names, types, rows, answer.origin)
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
+
+    async def _answer_first(self, plan: Plan, run: Run) -> Answer:
+        """Answer what the rest of the statement depends on."""
+        answer = await self._answer(plan, run, is_first=True)
+        if not answer.is_free:
+            run.charged.append(answer)
+        return answer
 
     async def _look_ahead(self, first: Plan, run: Run, ahead: Ahead, request: Request) -> None:
         """Before a part is paid: plan all others as EXPLAIN does, so that what is refused anyway costs nothing.

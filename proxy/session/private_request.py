@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from proxy.session.classify import WITHOUT_VALUES
+from proxy.session.classify import HIDDEN_SETTING, WITHOUT_VALUES
 from proxy.session.errors import moved, nowhere
 from proxy.session.literals import typed_literal
 from proxy.session.prepared_statements import PreparedStatements
@@ -21,10 +21,11 @@ from proxy.wire.backend import DataRow, Field, ParameterDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.catalog import TableName
 from rules.functions.function import Styles
+from rules.kept import KeptByIdentity
 from rules.mechanisms.noised_outputs import Text
 from rules.planner.plan import Plan, PreviewRows, Request, TemporaryView
 from rules.refusal import Misfit, NotSupported
-from rules.sql.session_settings import AnalystSettings
+from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
 
 _CANON: Final = b"_ng_canon"
@@ -262,3 +263,16 @@ def _bound_canon(bind: Bind, types: tuple[int, ...]) -> list[Message]:
     text = f"SELECT {items}".encode()
     ends = Close(PORTAL, bind.portal), Close(STATEMENT, _CANON)
     return [*parse_under(_CANON, text, types), values, Execute(bind.portal), *ends]
+
+
+def settings_of(private: PrivateRequest, moment: SessionState, limits: SettingLimits) -> AnalystSettings:
+    """Our settings. Refuse those by which the text, or a value in it, would be read in another way than was planned."""
+    if private.statement.settings:
+        raise HIDDEN_SETTING
+    moment.check_plain()
+    if not moment.is_kept:
+        return read_settings(moment.settings, limits)
+    return _SETTINGS.get((moment.settings,), limits, lambda: read_settings(moment.settings, limits))
+
+
+_SETTINGS: Final[KeptByIdentity[AnalystSettings]] = KeptByIdentity(most=256)  # those of a session are mostly the same

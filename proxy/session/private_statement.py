@@ -14,12 +14,12 @@ from typing import Any, Final, TypeVar
 from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy, unaffordable
-from proxy.session.classify import HIDDEN_SETTING, ODD_ENCODING, without_answer
+from proxy.session.classify import ODD_ENCODING, without_answer
 from proxy.session.errors import SCHEMA_CHANGED, check_of_text, moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
-from proxy.session.prerequisites import Run
-from proxy.session.private_request import Answered, Parameters, ParameterValues, PrivateRequest, request_of
+from proxy.session.prerequisites import Run, told_of_parts
+from proxy.session.private_request import Answered, Parameters, ParameterValues, PrivateRequest, request_of, settings_of
 from proxy.session.progress import progress_shown
 from proxy.session.recent_refusals import log_refusal
 from proxy.session.rehearsal import Rehearsal
@@ -38,7 +38,6 @@ from proxy.session.twin_probe import (
 from proxy.wire.backend import IN_TRANSACTION, Field
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.accounting.budgets import PaidIn
-from rules.kept import KeptByIdentity
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import BudgetSpent, Interrupted, Mismatch, Refusal
@@ -112,8 +111,6 @@ class Private(Accuracy):
         Raises Refusal, or TwinRefusal when the twin refused one of our messages (and, without `sync`, now skips).
         """
         since = since or self._relay.batch_since or asyncio.get_running_loop().time()
-        if private.explains is not None:
-            private = replace(private, types=await self._values.types_of(private.explains, sync=sync))
         self._synthetic.check(private.statement)
         with stage("describe"):
             moment, signature = await self._look(private, sync=sync)
@@ -129,14 +126,15 @@ class Private(Accuracy):
         types, columns = signature
         if not private.fits(types, columns):
             return None
-        settings = _settings_of(private, moment, self._limits)
+        settings = settings_of(private, moment, self._limits)
         parameters = await self._parameters(private, types, columns, sync=sync)
         run = Run(parameters, settings, self._end(moment, since), sync, partial(self._own_rows, moment))
         request = self._request(private.statement, private.around, moment, settings, parameters, views)
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
         every = settings.progress if wants_notices else None
         self._paid_in = self._paid_in or self._service.paid_in(self._analyst)  # which may end before the answer comes
-        with progress_shown(self._relay, private.statement.text, every=every, since=since, ends=run.ends):
+        shown = progress_shown(self._relay, private.statement.text, every=every, since=since, ends=run.ends)
+        with shown, told_of_parts(run):
             plan, told, known = await self._planned_as_asked(private.place, request, run, columns)
             with stage("compare"):
                 is_parsed = await self._compare(plan, types, columns, sync=sync)
@@ -192,6 +190,9 @@ class Private(Accuracy):
         """The moment, and the types of parameters and columns as PostgreSQL itself finds them."""
         if not self._relay.lexis.is_admitted:
             raise ODD_ENCODING
+        if private_request.explains is not None:
+            types = await self._values.types_of(private_request.explains, sync=sync)
+            private_request = replace(private_request, types=types)
         self._began = self._relay.changes.number()
         messages: list[Message] = []
         if private_request.around is not None:
@@ -324,19 +325,6 @@ def _digest(outer: tuple[str | int, ...], codec: str) -> bytes:
     """Of an outer statement as the twin reads it."""
     text = "\0".join(part if isinstance(part, str) else f"${part}" for part in outer)
     return blake2b(encoded(text, codec), digest_size=16).digest()
-
-
-def _settings_of(private_request: PrivateRequest, moment: SessionState, limits: SettingLimits) -> AnalystSettings:
-    """Our settings. Refuse those by which the text, or a value in it, would be read in another way than was planned."""
-    if private_request.statement.settings:
-        raise HIDDEN_SETTING
-    moment.check_plain()
-    if not moment.is_kept:
-        return read_settings(moment.settings, limits)
-    return _SETTINGS.get((moment.settings,), limits, lambda: read_settings(moment.settings, limits))
-
-
-_SETTINGS: Final[KeptByIdentity[AnalystSettings]] = KeptByIdentity(most=256)  # those of a session are mostly the same
 
 
 def _holes(plan: Plan) -> list[int]:

@@ -7,7 +7,7 @@ twin do it (`proxy/twin/own_objects`), one around each argument: they keep its t
 
 from typing import Final
 
-from rules.refusal import DividesByZero
+from rules.refusal import NOTHING_CHARGED, DividesByZero
 from rules.sql.tree import Json, Node, bodies, items, kind, strings
 
 _DIVISIONS: Final = frozenset(("/", "%", "mod", "div"))  # operators, and functions
@@ -83,7 +83,7 @@ def check_divisors(tree: Node) -> None:
         if (called := strings(name)[-1]) not in _DIVISIONS or len(operands) != 2:
             continue
         if _is_zero(operands[1]) and not _is_null(operands[0]):
-            hint = "Nothing was charged. Where a divisor may be 0, nullif(divisor, 0) makes the result NULL."
+            hint = f"{NOTHING_CHARGED} Where a divisor may be 0, nullif(divisor, 0) makes the result NULL."
             raise DividesByZero("division by zero", hint=hint, about=called)
 
 

@@ -232,3 +232,18 @@ def test_what_the_budget_does_not_pay_is_told_with_a_hint_that_works(shop: RealD
         )
         session.execute("RESET noisegate.within; SET noisegate.epsilon = 0.1")
         assert session.execute("SELECT count(*) FROM customers").fetchone()
+
+
+def test_a_refusal_of_the_rest_says_that_the_probe_was_charged(shop: RealDatabase, tmp_path: Path) -> None:
+    """Answers are padded, and there is time for one of them."""
+    with (
+        noisegate(tmp_path, shop.reader_dsn, rules=f"pad_to: 500ms\n{RULES}") as running,
+        psycopg.connect(running.dsn(), autocommit=True) as session,
+    ):
+        session.execute("SET noisegate.within = '1%'; SET statement_timeout = '900ms'")
+        with pytest.raises(psycopg.Error, match="statement_timeout must exceed") as refused:
+            session.execute("SELECT count(*) FROM customers WHERE id <= 399")
+        assert len(charges(session)) == 1
+
+    said = "Only the part that was answered first was charged. Set statement_timeout to more, or to 0."
+    assert refused.value.diag.message_hint == said

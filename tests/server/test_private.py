@@ -8,7 +8,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from proxy.session.private_statement import _SETTINGS
+from proxy.session.private_request import _SETTINGS
 from proxy.session.twin_probe import SessionState
 from proxy.twin.embedded import Cluster
 from proxy.wire.backend import (
