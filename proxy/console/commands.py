@@ -67,8 +67,7 @@ class Console:
             case "GRANT", (amount, name):
                 await self._grant(name, Decimal(amount), operator)
             case "FORGIVE", (name,):
-                lifted = await self.vitals.ledger.forgive(name, self.vitals.clock())
-                _check(lifted, f'no fault stops "{name}"')
+                await self._forgive(name)
         return _NONE
 
     async def _reload(self) -> None:
@@ -85,13 +84,21 @@ class Console:
         rulebook = self.vitals.service.rulebook
         budgets = rulebook.budgets
         if name not in rulebook.policy.analysts:
-            raise NoSuchThing(f'there is no analyst "{name}"', hint="SHOW ANALYSTS lists them.")
+            raise _no_analyst(name)
         if epsilon > budgets.dataset.epsilon:
             raise NotDone(
                 f"cannot grant ε {epsilon:f}: all analysts together have {budgets.dataset.epsilon:f}",
                 hint=f"Write at most {budgets.dataset.epsilon:f}. A grant cannot be taken back.",
             )
         await self.vitals.ledger.grant(Grant(self.vitals.clock(), name, epsilon, operator), budgets)
+
+    async def _forgive(self, name: str) -> None:
+        """The rules need not name the analyst: the ledger knows all whom a fault has stopped."""
+        if await self.vitals.ledger.forgive(name, self.vitals.clock()):
+            return
+        if name not in self.vitals.service.rulebook.policy.analysts:
+            raise _no_analyst(name)
+        raise NotDone(f'no fault stops "{name}"', hint="SHOW FAULTS lists the analysts that one stops.")
 
     def _sessions(self) -> list[tuple[int, Session]]:
         return self.vitals.sessions.numbered()
@@ -159,8 +166,8 @@ class Console:
             ("unit", policy.unit),
             ("protected tables", str(protected)),
             ("public tables", str(len(policy.tables) - protected)),
-            ("analysts", " ".join(sorted(policy.analysts))),
-            ("operators", " ".join(sorted(policy.operators))),
+            ("analysts", ", ".join(sorted(policy.analysts))),
+            ("operators", ", ".join(sorted(policy.operators))),
             ("budget", budget),
             ("noise", policy.noise),
         ]
@@ -185,6 +192,10 @@ def _session_row(number: int, session: Session, now: float) -> tuple[str | None,
     runs = None if since is None else f"{now - since:.0f}"
     seconds = f"{now - session.since:.0f}"
     return str(number), session.analyst, session.peer, session.activity, seconds, runs, statement or None
+
+
+def _no_analyst(name: str) -> NoSuchThing:
+    return NoSuchThing(f'there is no analyst "{name}"', hint="SHOW ANALYSTS lists them.")
 
 
 def _check(is_done: bool, words: str) -> None:

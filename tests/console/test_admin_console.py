@@ -116,6 +116,7 @@ def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_pat
                 ("KILL 1", psycopg.errors.UndefinedObject),
                 (f"KILL {'9' * 5000}", psycopg.errors.UndefinedObject),
                 ("FORGIVE bob", psycopg.errors.ObjectNotInPrerequisiteState),
+                ("FORGIVE mallory", psycopg.errors.UndefinedObject),
                 ("SELECT 1", psycopg.errors.SyntaxError),
             ):
                 for prepare in (False, True):
