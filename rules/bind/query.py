@@ -74,7 +74,8 @@ def _bind_set_operation(state: BindState, operation: s.SetOperation, ctes: Ctes)
         raise NotSupported(message, hint=hint, about=operation.kind.upper())
     if operation.limit is not None or operation.offset is not None or len(rows) < 2:
         hint = "Aggregate each branch first, as in SELECT count(*) FROM … UNION ALL SELECT count(*) FROM …."
-        raise NotAllowed("the result of UNION would contain protected rows", hint=hint, about="UNION")
+        about = first_table(operation.right if isinstance(sides[0], Outer) else operation.left)
+        raise NotAllowed("the result of UNION would contain protected rows", hint=hint, about=about)
     if is_plain:
         return unite(rows[0], rows[1], state.context.setting, state.fresh)
     with pointing_at(operation.kind.upper()):

@@ -24,7 +24,7 @@ from rules.bind.subquery import (
 from rules.bind.subquery_shape import has_subquery, is_more, sorted_conditions
 from rules.bind.walk_syntax import aggregates, column_name, parts
 from rules.frozen import frozen, replace
-from rules.refusal import NotSupported
+from rules.refusal import NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import all_of
 
@@ -157,7 +157,8 @@ def _lateral_rows(
         rows = first_rows(state, inside, query)
         inner, names = _select_list(state, query, rows.node, state.reading(leaf_of(rows)), rows.scope)
         linking = all_of(inside.linking)
-        return joined(lateral.kind, source.node, inner, linking, number=state.fresh()), names
+        with pointing_at("LATERAL"):
+            return joined(lateral.kind, source.node, inner, linking, number=state.fresh()), names
     grouped = with_group(state, source, inside, calls)
     if grouped is None:
         message = "the LATERAL subquery must be joined to the outer query on the unit column"

@@ -2,9 +2,9 @@
 
 A query for rows, or for a group of each customer, becomes a count of them; one that collects names becomes a count of
 each name. A statement is put into a hint only if it can be planned. A refusal points at what it quotes, or else at what
-it is about: names are looked for in PostgreSQL's tree of the text, SQL words among its tokens. The first place of a
-name is taken, of a column the first in the call that the refusal is about; a word that stands there more than once
-points nowhere.
+it is about: names are looked for in PostgreSQL's tree of the text, SQL words and constants among its tokens. The first
+place of a name is taken, of a column the first in the call that the refusal is about; a word that stands there more
+than once points nowhere.
 """
 
 import re
@@ -106,7 +106,7 @@ def find_position(refusal: Refusal, tree: Node, text: str) -> int | None:
         places = [place for node in nodes if (place := _place(node, parts)) is not None]
         if places:
             return _characters(text, min(places))
-    words = [start for word, start in tokens(text) if word.upper() == refusal.about] if refusal.about else []
+    words = [start for word, start in tokens(text) if refusal.about in (word, word.upper())] if refusal.about else []
     return words[0] + 1 if len(words) == 1 else None
 
 

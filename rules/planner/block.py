@@ -180,7 +180,7 @@ def _check_threshold(keys: tuple[Expression, ...], delta: Decimal, *, may_have: 
         hint = f"{narrow}, RESET noisegate.delta to have groups found in the data, or {declare}."
     else:
         hint = f"{narrow}, or {declare}, or a delta, in the rules file."
-    raise NotAllowed(message, hint=hint)
+    raise NotAllowed(message, hint=hint, about="GROUP")
 
 
 def _check_choices(parts: tuple[Contribution, ...], public: PublicGroups | None) -> None:

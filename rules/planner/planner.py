@@ -114,9 +114,8 @@ def _plan_tree(written: Index, request: Request, policy: Policy, catalog: Catalo
         return wanted
     tables = Tables(context_of(request, policy, catalog), request.views, request.preview_rows)
     if query_of(written.tree) is None:
-        raise NotAllowed(
-            "COPY of a protected table would return its rows", hint="Use COPY (SELECT count(*) …) TO STDOUT."
-        )
+        message = "COPY of a protected table would return its rows"
+        raise NotAllowed(message, hint="Use COPY (SELECT count(*) …) TO STDOUT.", about="COPY")
     made = rewrite(written, tables)
     check_parameters(made.index, len(request.parameter_types))
     if not tables.have_protected(tables_of(made.index)):

@@ -50,6 +50,10 @@ def test_a_refusal_points_at_a_place_in_the_statement(planner: Planner, statemen
         "SELECT city FROM customers ^INTERSECT SELECT city FROM customers",
         "SELECT count(*) FROM (SELECT ^DISTINCT ON (status) * FROM orders) AS t",
         "SELECT ^count(*) FROM products LEFT JOIN order_items ON product_id = id",
+        "SELECT count(*) FROM customers, ^LATERAL (SELECT amount FROM orders) AS x",
+        "SELECT count(*) FROM customers UNION SELECT 1 UNION ALL SELECT id FROM ^orders",
+        "^COPY customers TO STDOUT",
+        "SELECT sum(amount * ^1e400) FROM orders",
     ],
 )
 def test_a_refusal_points_at_what_it_is_about(planner: Planner, marked: str) -> None:
