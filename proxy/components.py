@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 
 import psycopg
 
 from proxy.causes import cause_of
 from proxy.engines.engine import Engine, EngineError, EngineTooOld, WatchedEngine, tables_to_read
 from proxy.engines.engines import real_database
-from proxy.execute.clock import find_differing, system_clock
+from proxy.execute.clock import clock_warning, find_ahead, find_differing, is_far_ahead, system_clock
 from proxy.execute.public_rows import PublicRows
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
@@ -93,6 +94,14 @@ async def find_differing_zones(engine: Engine, policy: Policy, catalog: Catalog,
     return await find_differing(engine, policy, catalog, system_clock()) if is_told else []
 
 
+def check_clock(ahead: timedelta) -> list[str]:
+    """What is charged in a period to come would be the latest: no budget is renewed before that has ended."""
+    lines = clock_warning(ahead)
+    if is_far_ahead(ahead):
+        raise ConfigurationError(f"{lines[0]}; set the clock that is wrong, or no budget may be renewed for as long")
+    return lines
+
+
 def check_readable(missing: Mapping[TableName, str]) -> None:
     """Each statement over such a table would be told that the database is away."""
     if missing:
@@ -116,7 +125,7 @@ async def _look_first(
             catalog, named = await engine.catalog(), tables_to_read(policy)
             await check_engine_settings(policy, engine)
             check_readable(await engine.missing_rights(named))
-            risks = await engine.risks(named)
+            risks = await engine.risks(named) + check_clock(await find_ahead(engine))
             return catalog, risks + await find_differing_zones(engine, policy, catalog, is_told=warns_of_zones)
         except EngineTooOld as error:
             raise ConfigurationError(str(error)) from None

@@ -20,7 +20,7 @@ import uvloop
 from proxy.app import App
 from proxy.engines.engine import EngineError, EngineTooOld, tables_to_read
 from proxy.engines.engines import real_database
-from proxy.execute.clock import find_differing, system_clock
+from proxy.execute.clock import clock_warning, find_ahead, find_differing, system_clock
 from proxy.load_config import ConfigurationError, check_engine_settings, ledger_place
 from proxy.load_logins import line_of
 from proxy.log import start_logging
@@ -100,7 +100,7 @@ class Look:
     """A look at the database, without a row."""
 
     catalog: Catalog
-    risks: list[str]  # what is risky about the role that we log in with, or differs in time zones that rules need
+    risks: list[str]  # of the role that we log in with, of clocks, and of time zones that rules need
     missing: Mapping[TableName, str]  # tables that it cannot read, and the SQL that would let it
 
 
@@ -115,7 +115,8 @@ async def look_at(database: str, policy: Policy | None = None) -> Look:
             return Look(await engine.catalog(), [], {})
         catalog, named = await engine.catalog(), tables_to_read(policy)
         await check_engine_settings(policy, engine)
-        risks = await engine.risks(named) + await find_differing(engine, policy, catalog, system_clock())
+        risks = await engine.risks(named) + clock_warning(await find_ahead(engine))
+        risks += await find_differing(engine, policy, catalog, system_clock())
         return Look(catalog, risks, await engine.missing_rights(named))
     except EngineTooOld as error:
         raise ConfigurationError(str(error)) from None

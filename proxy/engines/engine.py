@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
 from proxy.causes import UNKNOWN, Cause, reason_of
@@ -173,6 +174,9 @@ class Engine(Protocol):
 
     async def missing_rights(self, named: Sequence[TableName]) -> Mapping[TableName, str]:
         """Return which of these tables our role cannot read, and the SQL that would let it."""
+
+    async def now(self) -> datetime:
+        """Read the server's clock."""
 
     async def clock_offsets(
         self, zones: Sequence[str], seconds: Sequence[int], *, by_name: bool, timeout_seconds: float

@@ -8,7 +8,7 @@ change of our clock. The moments are of the zones and the statement, never of a 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from proxy.engines.engine import Engine, EngineError, StatementFailed, UnknownTimeZone
 from proxy.log import warn
@@ -25,12 +25,33 @@ _HELD_SECONDS = 3600  # a server gets new tables while we run
 _FAR = (datetime(1850, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))  # before all clocks; after all tables
 _LONG_YEARS = 50  # beyond which a look a week must do
 _LOOK_SECONDS = 60.0
+_APART, _FAR_AHEAD = timedelta(minutes=1), timedelta(days=1)
 _MOST_MARKS, _MOST_NAMED = 200, 20
 
 
 def system_clock() -> datetime:
     """Now, in UTC."""
     return datetime.now(UTC)
+
+
+async def find_ahead(engine: Engine, clock: Clock = system_clock) -> timedelta:
+    """By how much a clock is ahead of the database's, at least; less than nothing where it is behind."""
+    before, there, after = clock(), await engine.now(), clock()
+    return max(before - there, timedelta()) + min(after - there, timedelta())
+
+
+def clock_warning(ahead: timedelta) -> list[str]:
+    """A line for the DBA, where one of the clocks is wrong."""
+    if abs(ahead) < _APART:
+        return []
+    by = timedelta(seconds=round(abs(ahead).total_seconds()))
+    where = "ahead of" if ahead > timedelta() else "behind"
+    return [f"the proxy's clock is {by} {where} the database's: budgets are renewed, and answers age, by the proxy's"]
+
+
+def is_far_ahead(ahead: timedelta) -> bool:
+    """Tell whether what is charged may stand in a period to come, before whose end no budget would be renewed again."""
+    return ahead > _FAR_AHEAD
 
 
 class Zones:

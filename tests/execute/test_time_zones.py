@@ -1,14 +1,17 @@
-"""Time zones of which the proxy has other tables than the real database: nothing that rests on them is asked."""
+"""Clocks that differ from the real database's, and time zones: nothing that rests on other tables of these is asked."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from proxy.execute.clock import find_differing
+from proxy.components import check_clock
+from proxy.execute.clock import clock_warning, find_ahead, find_differing
 from proxy.execute.service import Answer
+from proxy.load_config import ConfigurationError
 from rules.refusal import BadSetting, NotSupported
 from rules.values import value
 from rules.values.time_zones import ZoneUse
@@ -117,3 +120,30 @@ async def test_a_dba_is_told_which_zones_differ_in_the_years_of_the_rules(desk: 
 
     assert "Europe/Berlin;" in line
     assert "Lisbon" not in line and "CET" not in line
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (timedelta(), None),
+        (timedelta(seconds=40), None),
+        (timedelta(minutes=5), "the proxy's clock is 0:0[45]:[0-9]{2} ahead of the database's"),
+        (-timedelta(days=400), "the proxy's clock is (400|399) days.* behind the database's"),
+    ],
+)
+async def test_a_clock_that_differs_is_told(desk: Desk, by: timedelta, said: str | None) -> None:
+    ahead = await find_ahead(desk.engine, lambda: datetime.now(UTC) + by)
+
+    lines = clock_warning(ahead)
+    assert abs(ahead - by) < timedelta(seconds=20)
+    assert lines == check_clock(ahead)
+    assert [bool(re.match(said or "", line)) for line in lines] == [True] * (said is not None)
+
+
+async def test_the_proxy_does_not_start_with_a_clock_in_a_period_to_come(desk: Desk) -> None:
+    """What is charged then is the latest period, and no budget is renewed before that has ended."""
+    ahead = await find_ahead(desk.engine, lambda: datetime.now(UTC) + timedelta(days=40))
+    with pytest.raises(
+        ConfigurationError, match=r"the proxy's clock is (40|39) days.* ahead .* set the clock that is wrong"
+    ):
+        check_clock(ahead)

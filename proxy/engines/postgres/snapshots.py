@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from itertools import count
 from typing import Any, TypeVar
 
@@ -208,6 +209,12 @@ class PostgresEngine:
                         raise EngineError(cause=cause_of(error)) from None
                     refused.append(name)
         return refused
+
+    async def now(self) -> datetime:
+        async with self._catalogs() as connection:
+            ((moment,),) = await (await connection.execute("SELECT clock_timestamp()")).fetchall()
+        assert isinstance(moment, datetime)
+        return moment
 
     async def clock_offsets(
         self, zones: Sequence[str], seconds: Sequence[int], *, by_name: bool, timeout_seconds: float
