@@ -102,5 +102,5 @@ def _is_zero(node: Json) -> bool:
         case {"ival": dict() as whole}:
             return not whole.get("ival")
         case {"fval": {"fval": str() as written}}:
-            return not written.lower().partition("e")[0].strip("0.")
+            return not written.lower().partition("e")[0].strip("0._")
     return False

@@ -11,6 +11,7 @@ from tests.planner.planned import Planner
         "SELECT count(*) / 0 FROM customers",
         "SELECT city, 1 + sum(1) % 0 FROM customers GROUP BY city",
         "SELECT avg(amount) / 0.00 FROM orders",
+        "SELECT avg(amount) / 0_0.0_0 FROM orders",
         "SELECT mod(count(*), 0) FROM customers",
         "SELECT n / 0::numeric FROM (SELECT count(*) AS n FROM customers) AS t",
         "SELECT count(*) FROM customers HAVING count(*) / 0e3 > 1",

@@ -12,7 +12,7 @@ from rules.sql.syntax import Constant
 from rules.sql.tree import Json, Node, kind
 
 _FIRST: Final = 10**12  # beyond all numbers that are not lifted
-_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")  # 0x1F and 1_000 are left to the parser
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class Lifted:

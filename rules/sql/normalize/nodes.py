@@ -13,6 +13,7 @@ EXPRESSIONS = frozenset(
         "CoalesceExpr MinMaxExpr GroupingFunc SQLValueFunction A_ArrayExpr RowExpr CollateClause A_Indirection"
     ).split()
 )
+_BASED = re.compile(r"(?P<sign>-?)(?P<digits>0[xX][0-9a-fA-F]{1,3000}|0[oO][0-7]{1,3000}|0[bB][01]{1,3000})")
 PRINTED = {
     "int2": "smallint",
     "int4": "integer",
@@ -73,10 +74,17 @@ def constant(body: Node) -> Node:
     """A constant; a number has digits on both sides of its point, and as many behind it as PostgreSQL reads."""
     match body.get("fval"):
         case {"fval": str(number)}:
+            number = _decimal(number.replace("_", ""))
             number = re.sub(r"^(-?)\.", r"\g<1>0.", number)
             number = re.sub(r"\.(?=e)", "", number, flags=re.IGNORECASE)
             return {"A_Const": {"fval": {"fval": re.sub(r"\.$", "e0", number)}}}
     return {"A_Const": {key: value for key, value in body.items() if key != "location"}}
+
+
+def _decimal(number: str) -> str:
+    """A number of some length may be written to the base of 16, 8 or 2."""
+    based = _BASED.fullmatch(number)
+    return number if based is None else f"{based['sign']}{int(based['digits'], 0)}"
 
 
 def negation(node: Json) -> Node:
