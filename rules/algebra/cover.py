@@ -6,13 +6,14 @@ the public tables alone. Whether it is complete is a matter of meaning: the kern
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
 from rules.algebra.nodes import Filter, Gathered, Join, Node, PerUnit, Project, Scan, SemiJoin, Windowed
 from rules.frozen import frozen, replace
 from rules.kept import KeptByIdentity
+from rules.values import domain
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.values.types import have_one_equality
 
@@ -159,3 +160,21 @@ def _is_plain(expression: Expression, number: int) -> bool:
         case Apply(name="cast", type=kind, arguments=(inner,)) if kind.is_time:
             return _is_plain(inner, number)
     return False
+
+
+def clamped(keys: Sequence[Expression], number: int) -> domain.Domain:
+    """The bounds between which all keys hold a column."""
+    held: domain.Domain = domain.ANYTHING
+    for key in keys:
+        for clamp in _clamps(key):
+            if number in ids_in(clamp):
+                held = domain.union(held, clamp.domain) if held != domain.ANYTHING else clamp.domain
+    return held
+
+
+def _clamps(expression: Expression) -> Iterator[Apply]:
+    if isinstance(expression, Apply):
+        if expression.name in _PASSING:
+            yield expression
+        for argument in expression.arguments:
+            yield from _clamps(argument)

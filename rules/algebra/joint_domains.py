@@ -50,6 +50,12 @@ def _written(holding: Expression) -> Iterator[Joint]:
                 yield Joint(columns, frozenset(tuple(row[column] for column in columns) for row in alternatives))
 
 
+def is_of_rows(condition: Expression) -> bool:
+    """Return whether a condition lists rows of the same columns, and says nothing else."""
+    rows = [list(map(_constant, conjuncts(part))) for part in _alternatives(condition)]
+    return len({frozenset(cell and cell[0] for cell in row) for row in rows}) == 1 and all(map(all, rows))
+
+
 def _alternatives(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, Apply) and expression.name == "or":
         for argument in expression.arguments:

@@ -19,9 +19,6 @@ from rules.values.value import DAY
 _WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
 
 
-# What gives its first argument, or NULL.
-
-
 @frozen
 class Implied:
     """An implication: where one of these columns is not NULL, that column equals one that has these values."""
@@ -49,6 +46,11 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
             column = known[allowed[0]]
             known[column.id] = replace(column, domain=met(column, allowed[1]))
     return tuple(known[column.id] for column in columns)
+
+
+def is_told(condition: Expression) -> bool:
+    """Return whether a condition on one column stands in the column's domain where it holds."""
+    return _domain_where_true(condition) is not None or _excluded(condition) is not None
 
 
 def _equated(conjunct: Expression, known: dict[int, Column]) -> dict[int, Column]:

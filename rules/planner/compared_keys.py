@@ -6,7 +6,7 @@ is. Without this every day of the column's bounds would be a group, most of them
 
 from collections.abc import Iterator
 
-from rules.algebra.narrow import narrowed
+from rules.algebra.narrow import is_told, narrowed
 from rules.algebra.nodes import Filter, Gathered, Node, Project, SemiJoin, Windowed
 from rules.frozen import replace
 from rules.mechanisms.noised_outputs import Text
@@ -27,6 +27,11 @@ def narrowed_key(key: Expression, node: Node) -> Expression:
     for condition in _conditions(node):
         (column,) = narrowed((column,), _of_key(condition, known, column))
     return replace(key, domain=column.domain, nullable=column.nullable)
+
+
+def is_compared(key: Expression, condition: Expression) -> bool:
+    """Return whether all that a condition says is which values the key has."""
+    return isinstance(key, Apply) and is_told(_of_key(condition, _unguarded(key), Column(_KEY, key.type, key.domain)))
 
 
 def can_be(key: Expression, item: tuple[Value | None, Text]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from math import prod
 
-from rules.algebra.cover import Cover, cover_of, equal_columns, is_of_days, is_over, types_of
+from rules.algebra.cover import Cover, clamped, cover_of, equal_columns, is_of_days, is_over
 from rules.algebra.nodes import Node, Scan
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
@@ -19,8 +19,9 @@ from rules.bind.table import scan
 from rules.frozen import replace
 from rules.functions.function import Needed
 from rules.planner.compared_keys import can_be
-from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed
+from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed, tables_of
 from rules.planner.select_partitions import Item, KeyPart, item_of, own_part
+from rules.planner.tried_conditions import tried
 from rules.refusal import TooComplex
 from rules.sql.limits import check_size
 from rules.values import domain, value
@@ -71,6 +72,7 @@ class _Cover:
     columns: list[Mapping[int, Column]] = field(default_factory=list)  # of each of them
     lists: dict[Expression, ListedRows] = field(default_factory=dict)
     same: dict[int, frozenset[int]] = field(default_factory=dict)  # columns that have the value of a column
+    tried: list[Expression] = field(default_factory=list)  # conditions over listed columns
     resolved: list[Expression | None] = field(default_factory=list)
     fresh: Iterator[int] = field(default_factory=lambda: count(-1, -1))
 
@@ -78,12 +80,13 @@ class _Cover:
     def of(cls, keys: tuple[Expression, ...], node: Node, context: PlannerContext) -> "_Cover":
         cover = cover_of(node)
         made = cls(keys, context, cover, {column.id: column for column in node.facts.columns})
-        made.tables = list(_tables(cover))
+        made.tables = list(tables_of(cover))
         inner = tuple(condition for table in made.tables for condition in table.conditions)
         made.same = equal_columns((*cover.conditions, *inner), cover.computed)
         made._refer()
         made.columns = [table.columns() for table in made.tables]
         made._count_days()
+        made._try()
         made.resolved = [made._resolve(key) for key in keys]
         return made
 
@@ -103,6 +106,8 @@ class _Cover:
         key, resolved = self.keys[place], self.resolved[place]
         if resolved is None:
             return False
+        if not ids_in(resolved).isdisjoint(ids_in(*self.tried)):
+            return True
         if isinstance(key.domain, Range) and isinstance(key, Apply) and isinstance(resolved, Apply):
             return True
         return any(isinstance(piece, PublicTables) for piece in self._connected([resolved]))
@@ -117,7 +122,8 @@ class _Cover:
             return None
         owned = {number for piece in pieces for number in piece.columns()}
         conditions = [condition for condition in self._conditions() if is_over(condition, owned)]
-        chosen = {number: values for number in sorted(owned) if (values := self._chosen(number)) is not None}
+        public = self._public() & owned
+        chosen = {number: values for number in sorted(public) if (values := self._chosen(number)) is not None}
         used = ids_in(*keys, *conditions) | chosen.keys()
         for piece in pieces:
             if isinstance(piece, PublicTables):
@@ -132,7 +138,7 @@ class _Cover:
             check_size(sql)
         except TooComplex:
             return None
-        return self._answered(InnerQuery(use="groups", sql=sql, tables=read), places, limit)
+        return self._answered(InnerQuery(use="groups", sql=sql, tables=read), places, limit, least=1 if tables else 0)
 
     def _is_long(self, key: Expression, limit: int) -> bool:
         """Return whether a key is a list of more days than may be groups."""
@@ -142,11 +148,11 @@ class _Cover:
         days = lists.get(key.id) if isinstance(key, Column) else None
         return days is not None and days[1] - days[0] >= limit
 
-    def _answered(self, inner: InnerQuery, places: list[int], limit: int) -> KeyPart | None:
+    def _answered(self, inner: InnerQuery, places: list[int], limit: int, *, least: int) -> KeyPart | None:
         released = next((inner_answer for inner_answer in self.context.released if inner_answer.inner == inner), None)
         if released is None:
             raise Needed(inner)
-        if not 0 < len(released.rows) <= min(limit, MOST_ROWS - 1):
+        if not least <= len(released.rows) <= min(limit, MOST_ROWS - 1):
             return None
         rows: list[tuple[Item, ...]] = []
         for row in released.rows:
@@ -213,10 +219,21 @@ class _Cover:
         for number, column in columns.items():
             used = [key for key in self.keys if number in ids_in(key)]
             if all(is_of_days(key, number) for key in used):
-                bounded = replace(column, domain=domain.intersect(column.domain, _clamped(used, number)))
+                bounded = replace(column, domain=domain.intersect(column.domain, clamped(used, number)))
                 made = every_day(number, bounded, self.context.time_zone)
                 if made is not None:
                     self.lists[Column(number, column.type)] = made
+
+    def _try(self) -> None:
+        """Conditions over columns of the keys of which all values are listed: the twin tries these."""
+        columns = {column.id: column for key in self.keys for column in columns_in(key) if self._is_apart(column.id)}
+        for condition in tried(self.cover.conditions, self.keys, columns.values(), self.context.catalog.locale):
+            own = [columns[number] for number in sorted(ids_in(condition))]
+            if all(Column(column.id, column.type) in self.lists or self._listed(column) for column in own):
+                self.tried.append(condition)
+
+    def _is_apart(self, number: int) -> bool:
+        return self.same.get(number, frozenset([number])).isdisjoint(self._public())
 
     def _resolve(self, expression: Expression) -> Expression | None:
         """An expression over the columns of public rows and lists; None where it depends on something else.
@@ -229,7 +246,8 @@ class _Cover:
             case Column():
                 resolved = self._column(expression)
                 return resolved if resolved is not None else self._listed(expression)
-        is_listed = not self._is_covered(expression) and not isinstance(expression.domain, Range)
+        is_tried = not ids_in(expression).isdisjoint(ids_in(*self.tried))
+        is_listed = not is_tried and not self._is_covered(expression) and not isinstance(expression.domain, Range)
         if is_listed and (resolved := self._listed(expression)) is not None:
             return resolved
         arguments = tuple(map(self._resolve, expression.arguments))
@@ -268,7 +286,7 @@ class _Cover:
     def _conditions(self) -> list[Expression]:
         """Return what is known to hold of public columns, and which of them are equal because others are."""
         public = self._public()
-        expressions = [condition for condition in self.cover.conditions if is_over(condition, public)]
+        expressions = [condition for condition in self.cover.conditions if is_over(condition, public)] + self.tried
         covered = {
             number: Column(number, column.type)
             for table, columns in zip(self.tables, self.columns, strict=True)
@@ -313,37 +331,6 @@ class _Cover:
             owned = {number for piece in more for number in piece.columns()}
             for tie in ties:
                 wanted |= tie if tie & owned else set()
-
-
-def _tables(cover: Cover) -> Iterator[PublicTables]:
-    """Each public table by itself, and the partners of outer joins together."""
-    for table in cover.public:
-        yield PublicTables((table,))
-    for partner in cover.partners:
-        inner = partner.cover
-        owned = {number for scan in inner.public for number in types_of(scan)}
-        if inner.public:
-            within = tuple(condition for condition in inner.conditions if is_over(condition, owned))
-            yield PublicTables(inner.public, within, optional=True, on=partner.conditions)
-        yield from (replace(table, optional=True) for table in _tables(Cover(partners=inner.partners)))
-
-
-def _clamped(keys: Sequence[Expression], number: int) -> domain.Domain:
-    """The bounds between which all keys hold a column."""
-    held: domain.Domain = domain.ANYTHING
-    for key in keys:
-        for clamp in _clamps(key):
-            if number in ids_in(clamp):
-                held = domain.union(held, clamp.domain) if held != domain.ANYTHING else clamp.domain
-    return held
-
-
-def _clamps(expression: Expression) -> Iterator[Apply]:
-    if isinstance(expression, Apply):
-        if expression.name in ("clamp", "within"):
-            yield expression
-        for argument in expression.arguments:
-            yield from _clamps(argument)
 
 
 def _in_order(pieces: Sequence[Piece], used: frozenset[int] | set[int]) -> list[int]:

@@ -4,10 +4,10 @@ Every statement is written here: functions of our own templates over rows that `
 the planner knows (declared values, days between bounds) stand beside the public tables as rows of their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from rules.algebra.cover import types_of
+from rules.algebra.cover import Cover, is_over, types_of
 from rules.algebra.nodes import Scan
 from rules.catalog import TableName
 from rules.frozen import frozen, replace
@@ -101,6 +101,19 @@ class ListedRows:
 
 
 Piece = PublicTables | ListedRows
+
+
+def tables_of(cover: Cover) -> Iterator[PublicTables]:
+    """Each public table by itself, and the partners of outer joins together."""
+    for table in cover.public:
+        yield PublicTables((table,))
+    for partner in cover.partners:
+        inner = partner.cover
+        owned = {number for scan in inner.public for number in types_of(scan)}
+        if inner.public:
+            within = tuple(condition for condition in inner.conditions if is_over(condition, owned))
+            yield PublicTables(inner.public, within, optional=True, on=partner.conditions)
+        yield from (replace(table, optional=True) for table in tables_of(Cover(partners=inner.partners)))
 
 
 def groups_sql(

@@ -1,0 +1,69 @@
+"""Conditions that the twin tries on the listed values of keys, so that only groups that rows can be in are listed.
+
+WHERE city LIKE 'B%' GROUP BY city asks for Berlin and Bremen: any other city would be a group of nobody. Only what
+surely means there what it means on the real database is tried, which may have another order of texts and other letters.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rules.algebra.cover import is_of_days
+from rules.algebra.joint_domains import is_of_rows
+from rules.algebra.narrow import is_told
+from rules.catalog import DatabaseLocale
+from rules.planner.compared_keys import is_compared
+from rules.values.domain import Values
+from rules.values.expression import Apply, Column, Expression, columns_in
+
+_ORDERED: Final = frozenset(("<", "<=", ">", ">=", "greatest", "least"))
+_OF_LETTERS: Final = frozenset(
+    "lower upper initcap ilike ~ ~* regexp_like regexp_replace regexp_substr regexp_count substring".split()
+)
+_OTHER_CASES: Final = ("tr", "az", "lt")  # languages in which I is no capital of i, or i keeps its dot
+
+
+def tried(
+    conditions: Iterable[Expression], keys: tuple[Expression, ...], columns: Iterable[Column], locale: DatabaseLocale
+) -> Iterator[Expression]:
+    """Those over such columns of the keys alone that say more than is known of the keys without them."""
+    listed = {column.id: column for column in columns if column.type.base != "bpchar"}  # whose blanks count at times
+    for condition in conditions:
+        own = {column.id: column for column in columns_in(condition)}
+        if not own or not own.keys() <= listed.keys() or _is_known(condition, keys):
+            continue
+        columns = [listed[number] for number in own]
+        if all(is_of_days(condition, column.id) for column in columns if column.type.is_time) and _is_alike(
+            condition, columns, locale
+        ):
+            yield condition
+
+
+def _is_known(condition: Expression, keys: tuple[Expression, ...]) -> bool:
+    """Return whether a condition stands in the domain of a column, in that of the one key, or in a list of rows."""
+    return is_told(condition) or is_of_rows(condition) or (len(keys) == 1 and is_compared(keys[0], condition))
+
+
+def _is_alike(condition: Expression, columns: list[Column], locale: DatabaseLocale) -> bool:
+    """Return whether a condition is true of the same listed values wherever it is tried."""
+    calls = list(_calls(condition))
+    if any(call.name in _ORDERED and any(each.type.kind == "text" for each in call.arguments) for call in calls):
+        return False
+    if _OF_LETTERS.isdisjoint(call.name for call in calls):
+        return True
+    names = (locale.collate, locale.ctype, locale.locale)
+    return all(map(_has_plain_letters, columns)) and not any(name.lower().startswith(_OTHER_CASES) for name in names)
+
+
+def _has_plain_letters(column: Column) -> bool:
+    """Return whether all listed values have letters of English alone, whose case is the same in most languages."""
+    items = column.domain.items if isinstance(column.domain, Values) else ()
+    return all(item.isascii() for item in items if isinstance(item, str))
+
+
+def _calls(expression: Expression) -> Iterator[Apply]:
+    waiting = [expression]
+    while waiting:
+        match waiting.pop():
+            case Apply(arguments=arguments) as call:
+                yield call
+                waiting.extend(arguments)
