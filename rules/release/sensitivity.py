@@ -153,11 +153,15 @@ def _check_prices(block: Block) -> None:
 
 
 def _check_keys(block: Block, numbers: Bounded | Numbers) -> None:
-    """Keys that are found are let out by a threshold alone; listed ones are ordinals of as long a list."""
+    """Keys that are found are let out by a threshold alone; listed ones are ordinals of as long a list.
+
+    A measure that is read as one more key would tell its number by the group in which the others stand.
+    """
     has_texts = any(isinstance(key, Texts) for key in numbers.keys)
     if has_texts != isinstance(block.groups, PrivateGroups):
         raise Mismatch("the plan lists groups that its statement finds, or the other way round")
-    if has_texts and len(numbers.keys) != len(block.keys):
+    is_nothing_shown = isinstance(block.groups, PublicGroups) and not block.groups.rows
+    if not is_nothing_shown and len(numbers.keys) != block.key_cells:
         raise Mismatch("the plan has a key that its statement does not have")
 
 

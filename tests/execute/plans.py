@@ -14,7 +14,7 @@ from rules.release.margins import Result, Value
 from rules.sql.statement import Reading
 from rules.values.expression import Column
 from rules.values.types import INT4
-from tests.support.written import FOUND_KEY, statement_of
+from tests.support.written import FOUND_KEY, LISTED_KEY, statement_of
 
 CITIES = PublicGroups((("Berlin",), ("Lyon",), ("Atlantis",), (None,)))
 FAULTY = "SELECT city, (1 / (id - 7))::int FROM public.customers"  # of one row, which the planner does not meet
@@ -41,7 +41,7 @@ def block_of(
         statement=statement_of(
             sql or f"SELECT city, {asked} FROM public.customers GROUP BY city",
             [COUNTED[measure.name] for measure in measures],
-            keys=(FOUND_KEY,) if isinstance(groups, PrivateGroups) else (),
+            keys=(FOUND_KEY if isinstance(groups, PrivateGroups) else LISTED_KEY,),
             rows_per_unit=rows_per_unit,
         ),
         keys=(KeyColumn("text", "city"),),

@@ -147,6 +147,7 @@ def test_what_a_plan_says_of_its_measures_is_not_believed() -> None:
     assert in_numbers(enforced(replace(BLOCK, measures=lied), KERNEL, 1)) == [40, 20_000, 40 * 2**27, 3, 40, 40]
 
 
+MANY = replace(BLOCK, measures=BLOCK.measures[:3], ladders=(), tally=None)
 FOUND = replace(STATEMENT, keys=(Found(ID),), measures=(kernel.Count(), kernel.Units()))
 FOUND_BLOCK = replace(
     BLOCK,
@@ -171,6 +172,9 @@ def test_found_groups_are_let_out_by_the_units_that_their_statement_counts() -> 
         # a key that is not there, or a measure
         lambda: replace(FOUND_BLOCK, keys=()),
         lambda: replace(BLOCK, measures=(*BLOCK.measures, Measure("one more", 1, Decimal(1)))),
+        # a measure that is read as a key: the others would stand in the group of its exact number
+        lambda: replace(MANY, groups=PublicGroups((("1",), ("2",)), ((0, 40 * PARTS), (0, 39 * PARTS)))),
+        lambda: replace(MANY, groups=PublicGroups((("0", "1"),)), keys=BLOCK.keys * 2),
         # a threshold over rows
         lambda: replace(FOUND_BLOCK, groups=PrivateGroups(measure=0, delta=Decimal("1e-6"))),
         # and one over a choice, which has no column

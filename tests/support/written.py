@@ -13,7 +13,7 @@ from proxy.execute.service import Service
 from rules.catalog import Catalog
 from rules.kernel.bounded import Ladder, Statement, TallyStatement
 from rules.kernel.ground import Ground
-from rules.kernel.keys import Found, Key
+from rules.kernel.keys import Found, Key, Listed
 from rules.kernel.measures import Caps, Count, Measure, sensitivity
 from rules.kernel.script import Script, Values
 from rules.kernel.special.blocks import BlockStatement
@@ -24,6 +24,7 @@ from rules.values.expression import Column, Constant
 from rules.values.types import TEXT
 
 ROWS_PER_UNIT = "{rows_per_unit}"  # in a text: the statement's cap of rows, which a choice of bounds lowers
+LISTED_KEY = Listed((Column(1, TEXT),), (("",),))  # a key whose values are those of a block's groups
 FOUND_KEY = Found(Column(1, TEXT))  # a key whose values come from the rows
 
 
