@@ -59,8 +59,13 @@ def typed(kind: Type, sql: str) -> str:
         case "boolean" | "numeric" | "date" | "timestamp" | "timestamptz" | "time" | "uuid":
             return f"({sql})::{kind.kind}"
         case "text":
-            return f"({sql})::text"
+            return _compared_by_bytes(sql)
     return sql
+
+
+def _compared_by_bytes(sql: str) -> str:
+    """A text whose equality is that of the database: a domain, which a script may cast to, can bring another one."""
+    return f'(({sql})::text COLLATE "default")'
 
 
 def call_sql(call: Call, names: Mapping[int, str], is_stored: Callable[[Expression], bool], over: str = "") -> str:
@@ -155,7 +160,7 @@ def canonical(kind: Type, sql: str, *, is_stored: bool = False) -> str:
         case word if word in _ONE_SPELLING:
             return sql
         case _ if kind.name.startswith(_TEXTS):
-            return f"({sql})::text"
+            return _compared_by_bytes(sql)
     raise NotSupported(f"values of type {kind.sql} cannot be grouped, because equal values can differ in their text")
 
 

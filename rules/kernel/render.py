@@ -127,8 +127,8 @@ class Renderer:
     def _values(self, script: k.Values, used: frozenset[int]) -> From:
         """Constants, in an order of their own: equal rows have equal texts."""
         places = [place for place, (number, _) in enumerate(script.columns) if number in used] or [0]
-        rows = sorted(f"({', '.join(constant_sql(row[place]) for place in places)})" for row in script.rows)
-        nothing = ", ".join(constant_sql(Constant(script.columns[place][1], None)) for place in places)
+        rows = sorted(f"({', '.join(_constant(row[place]) for place in places)})" for row in script.rows)
+        nothing = ", ".join(_constant(Constant(script.columns[place][1], None)) for place in places)
         source = f"VALUES {', '.join(rows)}" if rows else f"SELECT {nothing} WHERE FALSE"
         alias, called = self._alias(), [self._called(script.columns[place][0]) for place in places]
         names = {script.columns[place][0]: f"{alias}.{name}" for place, name in zip(places, called, strict=True)}
@@ -340,4 +340,10 @@ def _sorted_by(key: k.SortKey, names: Mapping[int, str]) -> str:
 def _cast(kind: Type, sql: str) -> str:
     """One type for all branches. A real that was computed is a double, which need not fit a real."""
     is_as_read = kind.kind == "other" or kind.base == "float4"
-    return sql if is_as_read else typed(kind, sql) if kind.base == "bpchar" else f"({sql})::{type_sql(kind)}"
+    is_not_named = kind.base in ("bpchar", "enum")  # what a script calls an enum may be the name of any type
+    return sql if is_as_read else typed(kind, sql) if is_not_named else f"({sql})::{type_sql(kind)}"
+
+
+def _constant(constant: Constant) -> str:
+    sql = constant_sql(constant)
+    return typed(constant.type, sql) if constant.type.kind == "enum" else sql

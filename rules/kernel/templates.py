@@ -3,10 +3,11 @@
 The registry writes templates, and a script carries them. Whoever wrote one, it is let through only if every word in it
 is on a list: so no template can select, call a function that reads a table, a setting or the clock, or end a statement.
 
-Words on a list are not enough. `x OR y` beside the equality of units would leave the equality to choice, and two minus
-signs that meet begin a comment, in which a constant's text may end the line. So a filled template that is no one
-operand stands in parentheses, and a hole touches no word, number, text or other hole: what fills it is read as it
-stands. Names of types have no holes.
+Words on a list are not enough. A column may be called `day`: read by its name, it would be one that no script says it
+reads, and pass for a constant. So what could be a name stands only where PostgreSQL reads it as another word. `x OR y`
+beside the equality of units would leave the equality to choice, and two minus signs that meet begin a comment, in which
+a constant's text may end the line. So a filled template that is no one operand stands in parentheses, and a hole
+touches no word, number, text or other hole: what fills it is read as it stands. Names of types have no holes.
 """
 
 import re
@@ -24,7 +25,7 @@ _TOKEN = re.compile(
     |(?P<cast>::)
     |(?P<collation>"C"|"default")
     |(?P<sign>[-+*/<>=~!@#%^&|?]+)
-    |(?P<mark>[(),.\[\]:])""",
+    |(?P<mark>[(),\[\]:])""",
     re.VERBOSE,
 )
 _TYPE = re.compile(
@@ -36,17 +37,11 @@ _SIGNS = frozenset(
     "-> ->> #> #>> @> <@ && ? ?| ?& @ |/ ||/".split()
 )
 # None of them makes a window: OVER is written by the renderer, with the unit in front.
+# PostgreSQL takes none of them for the name of a column.
 KEYWORDS = frozenset(
     """
-    all and any array as asc at between both by case collate day days desc distinct else end escape false filter
-    from group groups hour ilike in is isnull last leading like minute month not notnull null nulls or order placing
-    second similar symmetric then time to trailing true unknown when where within without with year zone
-    """.split()
-)
-TYPES = frozenset(
-    """
-    bigint bool boolean bytea bpchar char character date decimal double precision float4 float8 int int2 int4 int8
-    integer interval json jsonb jsonpath name numeric real smallint text time timestamp timestamptz uuid varchar varying
+    all and any array case collate desc distinct else end false from group ilike in is like not null or order then true
+    when where
     """.split()
 )
 FIELDS = frozenset(
@@ -110,7 +105,7 @@ def check_template(template: str, *, is_call: bool = False) -> frozenset[str]:
                 is_distinct = place > 0 and tokens[place - 1][1].lower() == "distinct"
                 if not is_distinct and not (opened and opened[-1][1] in _TAKING_FROM):
                     raise _refused(template)
-            case "word" if word not in KEYWORDS | TYPES | FIELDS:
+            case "word" | "collation" if word not in KEYWORDS and not _is_in_phrase(tokens, place, opened):
                 raise _refused(template)
             case "sign" if not _is_sign(text):
                 raise _refused(template)
@@ -187,6 +182,21 @@ def _tokens(template: str) -> list[tuple[str, str]]:
             kind = "cast"
         place, before = token.end(), kind
     return tokens
+
+
+def _is_in_phrase(tokens: list[tuple[str, str]], place: int, opened: list[tuple[str, str]]) -> bool:
+    """Tell whether a word that could be the name of a column stands where PostgreSQL reads it as another one."""
+    kind, before = tokens[place - 1] if place else ("", "")
+    match tokens[place][1].lower():
+        case '"c"' | '"default"':
+            return before.lower() == "collate"
+        case "by":
+            return before.lower() == "order"
+        case "between" | "filter" | "within":  # behind an operand
+            return kind == "hole" or before == ")"
+        case word:
+            after = tokens[place + 1][1].lower() if place + 1 < len(tokens) else ""
+            return word in FIELDS and before == "(" and opened[-1][1] == "extract" and after == "from"
 
 
 def _is_sign(text: str) -> bool:

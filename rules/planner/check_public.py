@@ -31,9 +31,17 @@ _TOKEN: Final = re.compile(
 _FUNCTIONS: Final = expressions.FUNCTIONS | templates.CALLED | {"generate_series"}
 _BEFORE_BRACKETS: Final = templates.KEYWORDS | frozenset(
     """
-    cast coalesce cube except exists fetch first following from greatest grouping having intersect join lateral least
-    limit materialized next nullif of offset on only operator over overlay partition position preceding range rollup row
-    rows select sets some substring trim union using values window
+    as asc at between both by cast coalesce cube day days escape except exists fetch filter first following from
+    greatest grouping having hour intersect isnull join last lateral leading least limit materialized minute month next
+    notnull nullif nulls of offset on only operator over overlay partition placing position preceding range rollup row
+    rows second select sets similar some substring symmetric time to trailing trim union unknown using values window
+    with within without year zone
+    """.split()
+)
+_TYPES: Final = expressions.TYPES | frozenset(
+    """
+    bigint bool boolean bytea bpchar char character date decimal double precision float4 float8 int int2 int4 int8
+    integer interval json jsonb jsonpath name numeric real smallint text time timestamp timestamptz uuid varchar varying
     """.split()
 )
 _OPENING: Final = {")": "(", "]": "["}
@@ -79,7 +87,7 @@ def check_public(query: PublicQuery) -> PublicNames:
         if _text(tokens, end) == "(":
             _check_call(tokens, place, parts)
             functions.add(parts[-1])
-        elif text == _CATALOG and parts[-1] not in expressions.TYPES | templates.TYPES | expressions.COLLATIONS:
+        elif text == _CATALOG and parts[-1] not in _TYPES | expressions.COLLATIONS:
             raise _refused()
         names |= {text} if len(parts) == 1 else set()
         tables |= {TableName(*parts)} if len(parts) == 2 else set()
@@ -143,7 +151,7 @@ def _is_of_catalogs(name: str) -> bool:
 def _check_call(tokens: list[Token], place: int, parts: list[str]) -> None:
     """A name before a bracket is a function on the list, a type with its length, or a name for columns."""
     kind, before, name = tokens[place][0], _text(tokens, place - 1), parts[-1]
-    if name in _FUNCTIONS | templates.TYPES | expressions.TYPES and parts[:-1] in ([], [_CATALOG]):
+    if name in _FUNCTIONS | _TYPES and parts[:-1] in ([], [_CATALOG]):
         return
     is_keyword = kind == "word" and name in _BEFORE_BRACKETS
     if len(parts) > 1 or not (is_keyword or before == "as" or name.startswith(_CTE)):

@@ -12,7 +12,20 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from rules.functions.math import arithmetic
-from rules.kernel import bounded, expressions, forms, ground, keys, relation, relations, render, rows, source, summand
+from rules.kernel import (
+    bounded,
+    expressions,
+    forms,
+    ground,
+    keys,
+    relation,
+    relations,
+    render,
+    rows,
+    source,
+    summand,
+    templates,
+)
 from rules.kernel import measures as distances
 from rules.kernel.render import Renderer
 from rules.kernel.special import blocks
@@ -135,6 +148,9 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     ),
     "any column as a table's own": ((render._canonical, "is_stored=is_stored(source, expression)", "is_stored=True"),),
     "names that a script gives to types": ((expressions.type_sql, "if kind.name and", "if False and"),),
+    "numbers of a union that are said to be labels": ((render._cast, 'in ("bpchar", "enum")', '== "bpchar"'),),
+    "constants that are said to be labels": ((render._constant, 'constant.type.kind == "enum"', "False"),),
+    "words that are names of columns": ((templates._is_in_phrase, 'FIELDS and before == "(" and', "FIELDS or"),),
     "bytes that are said to be some": ((expressions.identity, 'return f"({sql})::bytea"', "return sql"),),
     "aggregates in the order of rows": ((expressions.call_sql, "added = check_call(call.sql)", "added = None"),),
     "sums of doubles": (
@@ -147,6 +163,11 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
         (arithmetic._divisor, "is_guarded = right.sure.has(Fraction(0))", "is_guarded = False"),
     ),
     "candidates that are not all": ((rows._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
+}
+OF_COLLATIONS: dict[str, tuple[Edit, ...]] = {
+    "texts that are compared as those of a domain": (
+        (expressions._compared_by_bytes, '::text COLLATE "default")', "::text)"),
+    ),
 }
 OF_ROW_UNITS: dict[str, tuple[Edit, ...]] = {
     "rows of two tables that are one unit": (

@@ -32,7 +32,7 @@ from tests.kernel.locality import PLANS, changed
 from tests.kernel.statements import Answer, answer
 from tests.kernel.world import UNITS, Table, World
 
-VISITS, PEOPLE, COUNTS = Table("visits", 10), Table("people", 30), Table("counts", 50)
+VISITS, PEOPLE, COUNTS, STAYS = Table("visits", 10), Table("people", 30), Table("counts", 50), Table("stays", 60)
 
 
 def made(template: str, *arguments: Expression, kind: Type = BOOLEAN) -> Apply:
@@ -90,7 +90,12 @@ def first_of(call: str, frame: Frame) -> Statement:
 
 
 UP_TO_HERE = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-NAMED = Type("int8", name="numeric")
+NAMED, LABEL = Type("int8", name="numeric"), Type("enum", name="numeric")
+LABELS = UnionAll((costs(NUMERIC),), ((93, INT4, (11,)), (92, LABEL, (91,))), 93)
+PRICES = Values(
+    ((92, LABEL), (94, INT4)), tuple((Constant(LABEL, text), Constant(INT4, "1")) for text in ("5.0", "5.00"))
+)
+PRICED = Join("inner", VISITS.scan, PRICES, ((VISITS["n"].id, 94),))
 STATEMENTS = {
     "a join whose condition has another way out": of(Join("inner", COUNTS.scan, PEOPLE.scan, (), ALWAYS)),
     "an outer join whose condition has one": of(Join("left", COUNTS.scan, PEOPLE.scan, (), ALWAYS)),
@@ -162,6 +167,15 @@ STATEMENTS = {
         (Units(),),
         most=20,
     ),
+    "numbers of a union that are said to be labels": told(PerUnit(LABELS, ((90, Column(92, LABEL)),), ()), LABEL),
+    "the least of them as it is spelled": told(
+        PerUnit(LABELS, (), ((90, Call("min({0})", (Column(92, LABEL),), NUMERIC)),)), NUMERIC
+    ),
+    "constants that are said to be labels": told(PerUnit(PRICED, ((90, Column(92, LABEL)),), ()), LABEL),
+    "a word that is the name of a column, as if it were one value": of(
+        PerUnit(STAYS.scan, ((90, made("day", kind=INT4)),), ()), most=1
+    ),
+    "such a word in quotes": of(PerUnit(STAYS.scan, ((90, made('"C"', kind=INT4)),), ()), most=1),
 }  # fmt: skip
 
 

@@ -9,13 +9,15 @@ import pytest
 from rules.catalog import Catalog, Table, TableName, TypeName
 from rules.catalog import Column as CatalogColumn
 from rules.kernel.ground import Ground
-from rules.kernel.script import Scan, UnionAll
+from rules.kernel.render import Renderer
+from rules.kernel.script import Call, PerUnit, Project, Scan, Script, UnionAll
 from rules.policy.load import load_policy
 from rules.replay import Kernel
 from rules.values.types import TEXT, Type
 from tests.kernel import drawn
-from tests.kernel.faults import OF_ROWS, planted
-from tests.kernel.hostile import STATEMENTS, check_hostile, of
+from tests.kernel.faults import OF_COLLATIONS, OF_ROWS, planted
+from tests.kernel.hostile import STATEMENTS, VISITS, check_hostile, made, of
+from tests.kernel.locality import changed
 from tests.kernel.statements import answer
 from tests.kernel.world import World
 from tests.support import lab
@@ -43,6 +45,32 @@ def test_hostile_statements_at_random_keep_what_is_claimed(world: World) -> None
 def test_they_would_find_operands_that_run_together(world: World) -> None:
     with planted(*OF_ROWS["operands beside what stands around them"]), pytest.raises(AssertionError):
         check_drawn(world, seed=1, count=6000)
+
+
+def check_collation(world: World) -> None:
+    """Equal texts are identical under the collation of the database, and need not be under that of a domain."""
+    kinds = TEXT, Type("other", name="text")
+    own, other = (made("({0})::public.word", VISITS["kind"], kind=kind) for kind in kinds)
+    shapes: tuple[Script, ...] = (
+        *(PerUnit(VISITS.scan, ((90, word),), ()) for word in (own, other)),
+        *(PerUnit(VISITS.scan, (), ((90, Call("min({0})", (word,), TEXT)),)) for word in (own, other)),
+        Project(VISITS.scan, ((90, own),)),
+    )
+    with changed(world, 'CREATE DOMAIN public.word AS text COLLATE "C"'):
+        for shape in shapes:
+            source = Renderer().render(Kernel(world.ground).relation(shape), frozenset([90]))
+            sql = f"SELECT DISTINCT pg_collation_for({source.names[90]}) {source.clause()}"
+            assert world.connection.execute(sql.encode()).fetchall() == [('"default"',)]
+
+
+def test_computed_texts_are_compared_as_those_of_the_database(world: World) -> None:
+    check_collation(world)
+
+
+@pytest.mark.extended
+def test_it_would_find_the_collation_of_a_domain(world: World) -> None:
+    with planted(*OF_COLLATIONS["texts that are compared as those of a domain"]), pytest.raises(AssertionError):
+        check_collation(world)
 
 
 def test_a_union_cuts_no_unit_to_the_length_of_its_type(connection: psycopg.Connection) -> None:

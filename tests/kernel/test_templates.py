@@ -12,7 +12,9 @@ from rules.refusal import Mismatch
         "(SELECT 1)", "{0} -- x", "{0}; x", "pg_sleep(1)", "now()", "random()", "current_setting({0})", "f({0})",
         "'{0}'", r"'\'", "{0.x}", "$1", "extract({0} from x)", "count(*) OVER ()", "sum({0}) OVER (ORDER BY {0})",
         '({0})::"x{1}"', '({0})::"public"."{1}"', "{0}{1}", "{0}text", "date{0}", "'x'{0}", "{0}'x'", "1{0}", "",
-        "({0}]",
+        "({0}]", "day", "({0} + day)", "extract(day from year)", "extract(day)", "date", "name", '"C"',
+        '({0} = "default")', "({0} = unknown)", "({0} between by and {1})", "count(*) FILTER (WHERE last)",
+        "({0}).name", "year.length({0})",
     ],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused(template: str) -> None:

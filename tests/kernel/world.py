@@ -29,6 +29,7 @@ CREATE TABLE parts (id integer PRIMARY KEY, item_id integer, size integer);
 CREATE TABLE counts (person_id integer PRIMARY KEY, n integer);
 CREATE TABLE partly (person_id integer, n integer);
 CREATE UNIQUE INDEX ON partly (person_id) WHERE n > 5;
+CREATE TABLE stays (person_id integer, day integer);
 CREATE TABLE places (id integer PRIMARY KEY, region text);
 CREATE TABLE spots (region text, size integer);
 INSERT INTO people SELECT i, CASE WHEN i < 4 THEN 'Rome' END, i % 2 FROM generate_series(1, 4) AS i;
@@ -40,6 +41,7 @@ INSERT INTO items VALUES (1, 1, 1), (2, 1, 2), (3, 3, 5.5), (4, 6, 1), (5, 99, 9
 INSERT INTO parts VALUES (1, 1, 1), (2, 1, 3), (3, 3, 1), (4, 4, 1), (5, NULL, 2), (6, 5, 1), (7, 8, 3), (8, 1, 0);
 INSERT INTO counts VALUES (1, 1), (2, 1), (3, 7);
 INSERT INTO partly VALUES (1, 1), (1, 2), (1, 3), (2, 9), (3, 1);
+INSERT INTO stays VALUES (1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (3, 9);
 INSERT INTO places VALUES (1, 'north'), (2, 'south'), (3, 'north');
 INSERT INTO spots VALUES ('north', 1), ('north', 2), ('north', 3), ('south', 1), (NULL, 4);
 """
@@ -60,6 +62,7 @@ tables:
   parts: {unit: item_id -> items.id, rows_per_unit: 2}
   counts: {unit: person_id}
   partly: {unit: person_id, rows_per_unit: 2}
+  stays: {unit: person_id, rows_per_unit: 2}
   places: public
   spots: public
 """
@@ -70,6 +73,7 @@ DELETE FROM public.parts WHERE item_id IN
 DELETE FROM public.items WHERE visit_id IN (SELECT id FROM public.visits WHERE person_id = {0});
 DELETE FROM public.visits WHERE person_id = {0}; DELETE FROM public.people WHERE id = {0};
 DELETE FROM public.counts WHERE person_id = {0}; DELETE FROM public.partly WHERE person_id = {0};
+DELETE FROM public.stays WHERE person_id = {0};
 """
 LEAVE_VIRTUAL = "DELETE FROM public.shares WHERE person_id = {0};"
 REORDERED = """
@@ -83,6 +87,7 @@ _TYPES: Mapping[str, Mapping[str, Type]] = {
     "parts": {"id": INT4, "item_id": INT4, "size": INT4},
     "counts": {"person_id": INT4, "n": INT4},
     "partly": {"person_id": INT4, "n": INT4},
+    "stays": {"person_id": INT4, "day": INT4},
     "places": {"id": INT4, "region": TEXT},
     "spots": {"region": TEXT, "size": INT4},
     "shares": {"person_id": INT4, "part": INT4, "whole": INT4},
