@@ -146,19 +146,25 @@ def between(operand: Operand, low: Operand, high: Operand, setting: EvalContext)
 
 
 def listed(operand: Operand, items: tuple[Operand, ...], setting: EvalContext) -> tuple[Operand, ...]:
-    """The items of IN, of which several without columns take the type of what stands before: so blanks count or not."""
+    """The items of IN, of which several without columns take the type of what stands before: so blanks count or not,
+    and numbers beside a real are rounded to one unless a double stands among them."""
     alone = [isinstance(item, Literal) or not has_column(item) for item in items]
-    if sum(alone) < 2 or isinstance(operand, Literal) or operand.type.kind != "text":
+    if sum(alone) < 2 or isinstance(operand, Literal):
         return items
-    pairs = zip(items, alone, strict=True)
-    return tuple(_as_kind(item, operand.type, setting) if is_alone else item for item, is_alone in pairs)
+    pairs = [*zip(items, alone, strict=True)]
+    bases = {item.type.base for item, is_alone in pairs if is_alone and not isinstance(item, Literal)}
+    if operand.type.kind != "text" and (operand.type.base != "float4" or "float8" in bases):
+        return items
+    return tuple(_as_type(item, operand.type, setting) if is_alone else item for item, is_alone in pairs)
 
 
-def _as_kind(item: Operand, kind: Type, setting: EvalContext) -> Operand:
-    """A text of one type as one of another."""
-    if isinstance(item, Literal) or item.type.kind != "text" or item.type.base == kind.base:
+def _as_type(item: Operand, wanted: Type, setting: EvalContext) -> Operand:
+    """A text of one type as one of another, or a number as a real."""
+    if isinstance(item, Literal) or item.type.base in (wanted.base, "unknown"):
         return item
-    return cast_to(item, kind.plain(), setting)
+    if (item.type.kind == "text") != (wanted.kind == "text"):
+        return item
+    return cast_to(item, wanted.plain(), setting)
 
 
 def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, *, negated: bool) -> Expression:

@@ -54,6 +54,23 @@ def test_a_key_looks_as_postgresql_shows_it(labs: tuple[Lab, ...], key: str) -> 
     assert sorted(answer) == sorted(truth)
 
 
+@pytest.mark.parametrize(
+    "items", ["(0.1, 1.5)", "(0.1)", "(0.1, v.cost)", "(0.1, 1.5, v.cost)", "(0.1, 1.5::float8)", "('0.1', 0.7)"]
+)
+def test_numbers_in_a_list_are_reals_where_postgresql_has_them_so(labs: tuple[Lab, ...], items: str) -> None:
+    lab, sql = labs[-1], f"SELECT count(*) FROM visits AS v WHERE v.rating IN {items}"
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(
+            f"{PEOPLE}; INSERT INTO visits (id, person_id, rating, cost) VALUES (1, 1, 0.1, 2), (2, 2, 1.5, 1.5)"
+        )
+        plan = lab.plan(sql, RULES)
+        ((answer,),) = lab.run(lab.outer(plan), plan)
+        lab.connection.execute("SET LOCAL search_path = public")
+        ((truth,),) = lab.connection.execute(sql)
+
+    assert answer == truth
+
+
 @pytest.mark.parametrize("key", ["p.age * 1." + 999 * "0", "p.age::numeric(1000,990) * 1." + 10 * "0"])
 def test_zeros_that_no_numeric_of_one_scale_has_room_for_are_left_out(labs: tuple[Lab, ...], key: str) -> None:
     lab, sql = labs[-1], f"SELECT {key} AS k, count(*) FROM people AS p GROUP BY 1"
