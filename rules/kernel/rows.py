@@ -142,7 +142,8 @@ _BY_ORDER = re.compile(
 )
 _BY_NO_LOCALE = re.compile(r'octet_length\(\{0\}\) <= [0-9]+|(?:lower|upper)\(\{0\} COLLATE "C"\)')
 _SORTED_BY_LOCALE = ("text", "other", "unknown")  # a jsonb or an array may be of texts
-_BY_ZONE = re.compile(r"zone|tz|to_timestamp|::\s*(?:\"|\w+\.)", re.IGNORECASE)  # or by a type of others
+_OWN = r"(?:bigint|boolean|character|date|double|float8|integer|interval|numeric|real|smallint|text|time|uuid)\b(?!\.)"
+_BY_ZONE = re.compile(rf"zone|tz|to_timestamp|::\s*(?!{_OWN})", re.IGNORECASE)  # or by a type that may read a catalog
 _OF_OTHERS = re.compile(r"\.|tz|with time zone|^reg")  # of what they may be made or name
 
 

@@ -46,8 +46,8 @@ KEYWORDS = frozenset(
 )
 FIELDS = frozenset(
     """
-    century day days decade dow doy epoch hour hours isodow isoyear julian microseconds millennium milliseconds minute
-    minutes month months quarter second seconds timezone timezone_hour timezone_minute week weeks year years
+    century day decade dow doy epoch hour isodow isoyear microseconds millennium milliseconds minute month quarter
+    second week year
     """.split()
 )
 # Immutable functions of pg_catalog, and a few that read nothing but the pinned settings TimeZone and DateStyle.

@@ -113,7 +113,10 @@ def rows_that_may_change() -> tuple[Relation, ...]:
 _BY_LOCALE = (
     "(lower({0}) = 'x')", "({0} < 'y')", "({0} ~ 'x')", """("substring"({0}, 'x') = 'x')""",
 )  # fmt: skip
-_OF_OTHERS = ('(({0})::"public"."mood" IS NULL)', "(({0})::public.mood IS NULL)")
+_OF_OTHERS = (
+    '(({0})::"public"."mood" IS NULL)', "(({0})::public.mood IS NULL)", "(({0})::regrole IS NULL)",
+    "(({0})::aclitem IS NULL)",
+)  # fmt: skip
 
 
 def bounded(
