@@ -150,7 +150,9 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "names that a script gives to types": ((expressions.type_sql, "if kind.name and", "if False and"),),
     "numbers of a union that are said to be labels": ((render._cast, 'in ("bpchar", "enum")', '== "bpchar"'),),
     "constants that are said to be labels": ((render._constant, 'constant.type.kind == "enum"', "False"),),
-    "words that are names of columns": ((templates._is_in_phrase, 'FIELDS and before == "(" and', "FIELDS or"),),
+    "words that are names of columns": (
+        (templates._is_in_phrase, 'and before == "(" and opened[-1][1] == "extract" and after == "from"', ""),
+    ),
     "bytes that are said to be some": ((expressions.identity, 'return f"({sql})::bytea"', "return sql"),),
     "aggregates in the order of rows": ((expressions.call_sql, "added = check_call(call.sql)", "added = None"),),
     "sums of doubles": (

@@ -42,8 +42,16 @@ def test_hostile_statements_at_random_keep_what_is_claimed(world: World) -> None
 
 
 @pytest.mark.extended
-def test_they_would_find_operands_that_run_together(world: World) -> None:
-    with planted(*OF_ROWS["operands beside what stands around them"]), pytest.raises(AssertionError):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "operands beside what stands around them",
+        "words that are names of columns",
+        "numbers of a union that are said to be labels",
+    ],
+)
+def test_they_would_find_a_fault(world: World, name: str) -> None:
+    with planted(*OF_ROWS[name]), pytest.raises(AssertionError):
         check_drawn(world, seed=1, count=6000)
 
 
