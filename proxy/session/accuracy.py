@@ -95,7 +95,7 @@ class Accuracy(Prerequisites):
         probe = await self._with_epsilon(bounded, _probe_epsilon(bounded.limits))
         if not probe.blocks:
             return *await self._explained(bounded, demands, probe, plan), None
-        await self._compare(probe, run.parameters.types, columns, sync=run.sync)
+        await self._compare(probe, columns, run)
         answer = await self._answer_first(probe, run)
         needs, at_least = needs_after(demands, answer.released, within, request.confidence)
         rest = level_of_rest(request.confidence)

@@ -8,11 +8,12 @@ Python than to PostgreSQL: a1c1 is U+301C or U+FF5E.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from proxy.session.interfaces import StatementService
 from proxy.session.prepared_statements import RESERVED, Prepared, PreparedStatements
+from rules.functions.function import LiteralSettings
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex, TooMany
 from rules.sql.session_settings import check_setting, is_ours
 from rules.sql.statement import Kind, Reading, Statement
@@ -186,12 +187,12 @@ def is_encoding(name: str) -> bool:
     return name.lower() == "client_encoding"
 
 
-def effect_of(statement: Statement, names: PreparedStatements) -> None:
-    """Return the effect of a statement that has run on the names of prepared statements."""
+def effect_of(statement: Statement, names: PreparedStatements, literals: LiteralSettings) -> None:
+    """Note the effect of a statement that has run, under these settings, on the names of prepared statements."""
     match statement.kind:
         case Kind.PREPARE if statement.name is not None:
             inside = replace(statement, kind=Kind.QUERY, text=statement.query, start=0, name=None, query="")
-            names.has_prepared(statement.name, Prepared(inside, is_as_written=False))
+            names.has_prepared(statement.name, Prepared(inside, literals, is_as_written=False))
         case Kind.DEALLOCATE if statement.name is not None:
             names.has_prepared(statement.name, None)
         case Kind.DEALLOCATE:
@@ -241,15 +242,20 @@ def is_refused(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LexicalSettings:
-    """The settings by which a text is cut into strings and names."""
+    """The settings by which a text is cut into strings and names, and those by which its literals are read."""
 
     codec: str = "utf-8"  # of the client's encoding
     has_odd_strings: bool = False  # standard_conforming_strings is off: a backslash escapes in every string
+    literals: LiteralSettings = field(default_factory=LiteralSettings)
 
     @property
     def is_admitted(self) -> bool:
         """Return whether a text in this encoding can be read that is more than ASCII."""
         return self.codec != _UNADMITTED
+
+    def cuts_as(self, other: "LexicalSettings") -> bool:
+        """Return whether a text is cut into the same strings and names by others."""
+        return (self.codec, self.has_odd_strings) == (other.codec, other.has_odd_strings)
 
     def noting(self, name: str, value: str) -> "LexicalSettings":
         """Note a reported setting. An encoding that is not admitted is read as far as ASCII."""
@@ -258,4 +264,10 @@ class LexicalSettings:
                 return replace(self, codec=find_codec(value) or _UNADMITTED)
             case "standard_conforming_strings":
                 return replace(self, has_odd_strings=value == "off")
+            case "TimeZone":
+                return replace(self, literals=replace(self.literals, time_zone=value))
+            case "DateStyle":
+                return replace(self, literals=replace(self.literals, date_style=value))
+            case "IntervalStyle":
+                return replace(self, literals=replace(self.literals, interval_style=value))
         return self

@@ -111,6 +111,13 @@ def nowhere(_: int) -> None:
     """The place of an error in a text that the client has never seen."""
 
 
+def placed(refusal: Refusal, place: int | None) -> Refusal:
+    """A refusal that points into what the client sent, or nowhere."""
+    if place is not None:
+        return refusal.moved(place)
+    return type(refusal)(refusal.message, detail=refusal.detail, hint=refusal.hint)
+
+
 def check_of_text(error: TwinRefusal) -> None:
     """Raise an error of the twin again that says nothing of a text of ours: that it ran out of time, say."""
     if error.is_of_the_moment:

@@ -32,8 +32,7 @@ from proxy.session.prepared_statements import (
     no_portal,
     only_errors,
 )
-from proxy.session.private_request import Answered, PrivateRequest, request_of_execute
-from proxy.session.private_statement import OUTER
+from proxy.session.private_request import OUTER, Answered, PrivateRequest, request_of_execute
 from proxy.session.replies import ROWS, Expected, Fate, Message, TwinRefusal, encoded, swallow
 from proxy.session.session_context import SessionContext
 from proxy.session.twin_probe import TEXT_ARRAY_OID
@@ -107,21 +106,28 @@ class Extended:
             self._prepare(raw, name, None)
         elif name and self._names.are_full:
             self.refuse(TOO_MANY_PREPARED, name, reading.statements[0])
-        elif name and reading.statements[0].kind is Kind.EXECUTE:
-            return self._parse_execute(raw, name, reading.statements[0])
+        elif (name and reading.statements[0].kind is Kind.EXECUTE) or not self._relay.knows_lexis:
+            return self._parse_later(raw, name, reading.statements[0])
         else:
-            self._prepare(raw, name, Prepared(reading.statements[0], Parse.decode(raw).types))
+            self._prepare_looked(raw, name, reading.statements[0])
         return None
 
-    async def _parse_execute(self, raw: bytes, name: bytes, statement: Statement) -> None:
-        """Parse EXECUTE late: the meaning of its name is known when all that may change it has run."""
-        await self._relay.quiet()
+    async def _parse_later(self, raw: bytes, name: bytes, statement: Statement) -> None:
+        """Parse late: the meaning of a name, and of literals, is known when all that may change it has run."""
+        try:
+            await self._relay.learn_lexis()
+        except TwinRefusal as error:
+            self._relay.client.write(error.raw)
+            return
         if self._relay.skipping:
             return
-        if is_nested(self._text(name), statement, self._names):
+        if name and statement.kind is Kind.EXECUTE and is_nested(self._text(name), statement, self._names):
             self.refuse(NESTED_EXECUTE, name, statement)
         else:
-            self._prepare(raw, name, Prepared(statement, Parse.decode(raw).types))
+            self._prepare_looked(raw, name, statement)
+
+    def _prepare_looked(self, raw: bytes, name: bytes, statement: Statement) -> None:
+        self._prepare(raw, name, Prepared(statement, self._relay.lexis.literals, Parse.decode(raw).types))
 
     def _prepare(self, raw: bytes, name: bytes, prepared: Prepared | None) -> None:
         settle = self._names.prepare(self._text(name), prepared)
@@ -233,25 +239,21 @@ class Extended:
         around = split_around(statement)
         if statement.kind is Kind.QUERY:
             place = statement.start if prepared.is_as_written else None
-            return PrivateRequest(statement, around, place, bind.statement, bind=bind, result_formats=formats)
+            request = PrivateRequest(statement, around, place, bind.statement, bind=bind, result_formats=formats)
+            return replace(request, literals=prepared.literals)
         place = None if around is None else statement.start + len(around.head)
         return PrivateRequest(statement, around, place, types=prepared.types, bind=bind)
 
     def _bind_answered(self, bind: Bind, kind: Kind, answered: Answered) -> None:
         """Bind the client's portal to the outer statement, so that all that follows is the twin's own business."""
         codec = self._relay.codec
-        messages = [] if kind is Kind.QUERY and answered.is_parsed else self._outer(kind, answered)
-        arrays = tuple(encoded(array, codec) for array in answered.arrays)
-        if kind in (Kind.QUERY, Kind.DECLARE):
-            formats = tuple(map(bind.format_of, range(len(bind.parameters)))) + (0,) * len(arrays)
-            outer = Bind(bind.portal, OUTER, formats, bind.parameters + arrays, bind.result_formats)
-        else:
-            outer = Bind(bind.portal, OUTER, (), (), bind.result_formats)  # the values stand in its text
+        is_ready = answered.is_older or (kind is Kind.QUERY and answered.is_parsed)
+        messages = [] if is_ready else self._outer(kind, answered)
         for message in messages:
             self._relay.send(message.encode(), Expected(message.kind, only_errors))
         notices = b"".join(notice_report(notice, codec) for notice in answered.notices)
         columns = in_formats(answered.columns, bind.result_formats) if kind in (Kind.QUERY, Kind.EXECUTE) else None
-        self._send_bind(outer.encode(), bind.portal, Portal(columns, notices))
+        self._send_bind(answered.bound(bind, kind, codec).encode(), bind.portal, Portal(columns, notices))
         self._relay.send(Close(STATEMENT, OUTER).encode(), Expected(Close.kind, swallow))
 
     def _outer(self, kind: Kind, answered: Answered) -> list[Message]:
@@ -316,7 +318,7 @@ class Extended:
         def then(fate: Fate) -> None:
             self._names.pending -= 1
             if fate is Fate.DONE:
-                effect_of(effect, self._names)
+                effect_of(effect, self._names, self._relay.lexis.literals)
 
         return then
 

@@ -13,6 +13,7 @@ from proxy.session.replies import Edit, Fate, shape
 from proxy.session.usage_limits import QuotaShare
 from proxy.wire.backend import CommandComplete, ErrorResponse, Field, RowDescription
 from proxy.wire.buffer import Frame
+from rules.functions.function import LiteralSettings
 from rules.sql.statement import Kind, Statement
 
 RESERVED: Final = "_ng"
@@ -27,6 +28,7 @@ class Prepared:
     """A prepared statement that reads what may be protected, or that changes names itself."""
 
     statement: Statement
+    literals: LiteralSettings  # by which its literals were read
     types: tuple[int, ...] = ()  # as Parse declared them
     is_as_written: bool = True  # False: its text was printed from PREPARE, so that places in it mean nothing
 

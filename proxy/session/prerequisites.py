@@ -16,12 +16,13 @@ from proxy.execute.system_views import OwnRows
 from proxy.session.errors import check_of_text
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import text_arrays
+from proxy.session.parsed_under import ParsedUnder
 from proxy.session.private_request import Parameters, ParameterValues
 from proxy.session.relay import Relay
-from proxy.session.replies import Message, TwinRefusal
+from proxy.session.replies import TwinRefusal, parse_under
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow, Field, RowDescription
-from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.bind.inner_answers import FREE, InnerAnswer, stand_in
 from rules.planner.plan import NeedsInner, Plan, PublicQuery, Request
 from rules.refusal import NotSupported, Refusal, TooComplex
@@ -45,7 +46,13 @@ class Run:
     ends: float  # when the event loop's clock says that it has taken too long
     sync: bool
     own: OwnRows  # of the session
+    under: ParsedUnder
     charged: list[Answer] = field(default_factory=list)  # the parts that were charged before the rest
+
+    @property
+    def is_older(self) -> bool:
+        """Return whether the statement was prepared under other settings, by which its literals are read."""
+        return self.under.older is not None
 
 
 @contextmanager
@@ -80,7 +87,7 @@ class Prerequisites(ABC):
     async def _plan(self, place: int | None, request: Request) -> Plan | NeedsInner: ...
 
     @abstractmethod
-    async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool: ...
+    async def _compare(self, plan: Plan, columns: tuple[Field, ...], run: Run) -> bool: ...
 
     @abstractmethod
     async def _check_affordable(self, first: Plan, rest: Sequence[Plan], run: Run) -> None: ...
@@ -139,9 +146,9 @@ class Prerequisites(ABC):
             return shown, ()
         if plan.blocks:
             await self._look_ahead(plan, run, ahead, shown if request is ahead.request else ahead.request)
-        await self._compare(plan, run.parameters.types, columns, sync=run.sync)
+        await self._compare(plan, columns, run)
         answer = await self._answer_first(plan, run)
-        rows = await self._rows(plan, answer, len(columns), run)
+        rows = await self._rows(plan, answer, len(columns), run, is_reading=first.inner.use == "reading")
         known = InnerAnswer(first.inner, names, types, rows, answer.origin)
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
@@ -171,18 +178,18 @@ class Prerequisites(ABC):
         return await self._interruptible(reading)
 
     async def _describe_first(self, first: NeedsInner, run: Run) -> tuple[Field, ...]:
-        parse = Parse(_FIRST, self._encoded(first.text), run.parameters.types)
-        messages: list[Message] = [Close(STATEMENT, _FIRST), parse, Describe(STATEMENT, _FIRST)]
+        parse = parse_under(_FIRST, self._encoded(first.text), run.parameters.types)
+        messages = [*run.under.taken(parse, self._relay.codec), Describe(STATEMENT, _FIRST)]
         try:
             replies = await self._relay.ask(*messages, Close(STATEMENT, _FIRST), sync=run.sync)
         except TwinRefusal as error:
             check_of_text(error)
             raise _correlated() from None  # it was read as a part of the whole, so it needs the row around it
-        (_, columns) = replies[2]
+        (_, columns) = replies[-2]
         return RowDescription.decode(columns.raw).fields
 
-    async def _rows(self, plan: Plan, answer: Answer, width: int, run: Run) -> Rows:
-        """The outer statement of an inner query, run on the twin."""
+    async def _rows(self, plan: Plan, answer: Answer, width: int, run: Run, *, is_reading: bool) -> Rows:
+        """The outer statement of an inner query, run on the twin. One that reads literals reads them when it is run."""
         columns = [f"c{number}" for number in range(width)]
         shown = ", ".join(f"pg_catalog.noisegate_canon(a.{column})" for column in columns)
         outer = f"({plan.outer_with_parameters()}) AS a({', '.join(columns)})"
@@ -190,13 +197,14 @@ class Prerequisites(ABC):
         types = run.parameters.types + (TEXT_ARRAY_OID,) * len(answer.columns)
         values = [*run.parameters.values, *await text_arrays(answer.columns)]
         bind = Bind(_FIRST, _FIRST, (), tuple(None if value is None else self._encoded(value) for value in values))
-        messages: list[Message] = [Close(STATEMENT, _FIRST), Parse(_FIRST, self._encoded(text), types), bind]
-        ends = Execute(_FIRST), Close(PORTAL, _FIRST), Close(STATEMENT, _FIRST)
-        replies = await self._relay.ask(*messages, *ends, sync=run.sync)
-        rows = [DataRow.decode(frame.raw).values for frame in replies[3] if frame.kind == DataRow.kind]
+        parse, runs = parse_under(_FIRST, self._encoded(text), types), (bind, Execute(_FIRST))
+        codec = self._relay.codec
+        begins = run.under.taken((*parse, *runs), codec) if is_reading else (*run.under.taken(parse, codec), *runs)
+        replies = await self._relay.ask(*begins, Close(PORTAL, _FIRST), Close(STATEMENT, _FIRST), sync=run.sync)
+        given = replies[begins.index(runs[1])]
+        rows = [DataRow.decode(frame.raw).values for frame in given if frame.kind == DataRow.kind]
         if len(rows) > _MOST_ROWS:
             raise TooComplex(f"a subquery returns more than {_MOST_ROWS} rows", hint="Add LIMIT to the subquery.")
-        codec = self._relay.codec
         return tuple(tuple(None if value is None else value.decode(codec) for value in row) for row in rows)
 
 

@@ -20,13 +20,15 @@ from proxy.twin.steps import literal
 from proxy.wire.backend import DataRow, Field, ParameterDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.catalog import TableName
-from rules.functions.function import Styles
+from rules.functions.function import LiteralSettings, Styles
 from rules.kept import KeptByIdentity
 from rules.mechanisms.noised_outputs import Text
 from rules.planner.plan import Plan, PreviewRows, Request, TemporaryView
 from rules.refusal import Misfit, NotSupported
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
+
+OUTER: Final = b"_ng_outer"
 
 _CANON: Final = b"_ng_canon"
 _TYPES: Final = b"_ng_types"
@@ -54,6 +56,7 @@ class PrivateRequest:
     result_formats: tuple[int, ...] = ()  # of a Bind whose columns are those of the query
     arguments: tuple[str, ...] = ()  # its values in EXECUTE, as expressions
     explains: bytes | None = None  # the prepared statement that EXPLAIN EXECUTE names: it knows the types
+    literals: LiteralSettings | None = None  # that it was prepared under; None: it is parsed now
 
     def fits(self, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
         """Return whether there are as many values as parameters; if not, the twin says so in its own words.
@@ -158,12 +161,15 @@ def request_of_execute(statement: Statement, names: PreparedStatements, codec: s
         return None  # the twin says what is wrong
     inside, key = prepared.statement, name.encode(codec)
     if statement.kind is Kind.EXECUTE:
-        return PrivateRequest(inside, split_around(inside), None, key, arguments=statement.arguments)
+        return PrivateRequest(
+            inside, split_around(inside), None, key, arguments=statement.arguments, literals=prepared.literals
+        )
     return PrivateRequest(
         replace(statement, relations=inside.relations),
         _explaining(statement, inside),
         arguments=statement.arguments,
         explains=key,
+        literals=prepared.literals,
     )
 
 
@@ -180,6 +186,7 @@ def request_of(
     settings: AnalystSettings,
     parameters: Parameters,
     *,
+    parsed_under: LiteralSettings | None,
     views: tuple[TemporaryView, ...],
     preview_rows: tuple[PreviewRows, ...],
     closed: tuple[TableName, ...],
@@ -205,6 +212,7 @@ def request_of(
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
         styles=_styles(moment),
+        parsed_under=parsed_under,
         views=views,
         preview_rows=preview_rows,
         closed=closed,
@@ -229,6 +237,7 @@ class Answered:
     arrays: tuple[str, ...]  # the columns of its blocks, as texts of text[]
     notices: tuple[str, ...]
     is_parsed: bool  # whether the twin has the outer statement of a query ready, under its name
+    is_older: bool  # whether that has to be run, for it was parsed as the original was, under other settings
 
     def with_parameters(self) -> str:
         """The statement to be bound: the client's values and then `arrays` are its parameters."""
@@ -236,8 +245,23 @@ class Answered:
 
     def with_literals(self, codec: str) -> str:
         """The statement where no parameter can stand, after its own text: pg_stat_activity has no room for more."""
-        outer = "".join(part if isinstance(part, str) else self._literal(part) for part in self.plan.outer)
+        if self.is_older:
+            values = ", ".join(map(self._literal, range(1, self.plan.parameters + len(self.arrays) + 1)))
+            outer = f"EXECUTE {OUTER.decode()}({values})" if values else f"EXECUTE {OUTER.decode()}"
+        else:
+            outer = "".join(part if isinstance(part, str) else self._literal(part) for part in self.plan.outer)
         return f"{_shown(self.around.put(self.around.query), codec)} {self.around.put(outer)}"
+
+    def bound(self, bind: Bind, kind: Kind, codec: str) -> Bind:
+        """The outer statement in the client's portal."""
+        arrays = tuple(encoded(array, codec) for array in self.arrays)
+        if kind in (Kind.QUERY, Kind.DECLARE):
+            formats = tuple(map(bind.format_of, range(len(bind.parameters)))) + (0,) * len(arrays)
+            return Bind(bind.portal, OUTER, formats, bind.parameters + arrays, bind.result_formats)
+        if self.is_older:  # EXECUTE
+            values = [None if value is None else encoded(value, codec) for value in self.parameters.values]
+            return Bind(bind.portal, OUTER, (), (*values, *arrays), bind.result_formats)
+        return Bind(bind.portal, OUTER, (), (), bind.result_formats)  # the values stand in its text
 
     def _literal(self, hole: int) -> str:
         """Return what stands at $hole: a parameter of the client, or a column of a block."""

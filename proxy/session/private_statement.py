@@ -15,11 +15,12 @@ from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy, unaffordable
 from proxy.session.classify import ODD_ENCODING, without_answer
-from proxy.session.errors import SCHEMA_CHANGED, check_of_text, moved, notice_report, nowhere, refusal_report
+from proxy.session.errors import SCHEMA_CHANGED, check_of_text, moved, notice_report, nowhere, placed, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
+from proxy.session.parsed_under import parsed_under
 from proxy.session.prerequisites import Run, told_of_parts
-from proxy.session.private_request import Answered, Parameters, ParameterValues, PrivateRequest, request_of, settings_of
+from proxy.session.private_request import OUTER, Answered, ParameterValues, PrivateRequest, request_of, settings_of
 from proxy.session.progress import progress_shown
 from proxy.session.recent_refusals import log_refusal
 from proxy.session.rehearsal import Rehearsal
@@ -42,17 +43,17 @@ from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import BudgetSpent, Interrupted, Mismatch, Refusal
 from rules.release.release import Noised
-from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
+from rules.sql.session_settings import SettingLimits, read_settings
 from rules.sql.statement import EnclosedQuery, Statement
 from rules.sql.system_views import setting_rows
 
 ORIGINAL: Final = b"_ng_original"
-OUTER: Final = b"_ng_outer"
 _CLOSING: Final = b"_ng_closing"
 _MOST_MATCHED: Final = 50
 _SPARE_SECONDS: Final = 0.1  # for us to be quicker than the twin's own time-outs
 
 Result = TypeVar("Result")
+Signature = tuple[tuple[int, ...], tuple[Field, ...]]  # types of parameters, and columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,31 +127,33 @@ class Private(Accuracy):
         types, columns = signature
         if not private.fits(types, columns):
             return None
-        settings = settings_of(private, moment, self._limits)
-        parameters = await self._parameters(private, types, columns, sync=sync)
-        run = Run(parameters, settings, self._end(moment, since), sync, partial(self._own_rows, moment))
-        request = self._request(private.statement, private.around, moment, settings, parameters, views)
-        wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
-        every = settings.progress if wants_notices else None
+        run = await self._run(private, moment, signature, since, sync=sync)
+        request = self._request(private.statement, private.around, moment, run, views)
+        wants_notices = run.settings.notices and moment.setting("client_min_messages") not in QUIET
+        every = run.settings.progress if wants_notices else None
         self._paid_in = self._paid_in or self._service.paid_in(self._analyst)  # which may end before the answer comes
         shown = progress_shown(self._relay, private.statement.text, every=every, since=since, ends=run.ends)
         with shown, told_of_parts(run):
             plan, told, known = await self._planned_as_asked(private.place, request, run, columns)
             with stage("compare"):
-                is_parsed = await self._compare(plan, types, columns, sync=sync)
+                is_parsed = await self._compare(plan, columns, run)
             answer = known or await self._answer(plan, run)
         self._last = answer.last or self._last
         notices = told_rows + told + answer.notices if wants_notices else ()
         PRIVATE.observe(asyncio.get_running_loop().time() - since)
         texts = await known_arrays(answer.columns)
-        return Answered(plan, private.around, columns, parameters, texts, notices, is_parsed)
+        return Answered(plan, private.around, columns, run.parameters, texts, notices, is_parsed, run.is_older)
 
-    async def _parameters(
-        self, private: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool
-    ) -> Parameters:
-        """The values of a statement that the twin would take."""
+    async def _run(
+        self, private: PrivateRequest, moment: SessionState, signature: Signature, since: float, *, sync: bool
+    ) -> Run:
+        """The settings and values of a statement that the twin would take."""
+        types, columns = signature
+        settings = settings_of(private, moment, self._limits)
         await self._rehearsal.of(private, columns, sync=sync)
-        return await self._values.of(private, types, sync=sync)
+        parameters = await self._values.of(private, types, sync=sync)
+        own, under = partial(self._own_rows, moment), parsed_under(private.literals, moment)
+        return Run(parameters, settings, self._end(moment, since), sync, own, under)
 
     def _own_rows(self, moment: SessionState) -> dict[str, tuple[str, ...]]:
         """The rows of system views that are this session's own."""
@@ -161,13 +164,13 @@ class Private(Accuracy):
         statement: Statement,
         around: EnclosedQuery,
         moment: SessionState,
-        settings: AnalystSettings,
-        parameters: Parameters,
+        run: Run,
         views: tuple[TemporaryView, ...],
     ) -> Request:
-        rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
+        rows = self._service.preview_rows(self._analyst) if run.settings.previews == "synopsis" else ()
         return request_of(
-            *(around.query, statement, moment, settings, parameters),
+            *(around.query, statement, moment, run.settings, run.parameters),
+            parsed_under=run.under.older,
             views=views,
             preview_rows=rows,
             closed=self._service.public.closed,
@@ -184,9 +187,7 @@ class Private(Accuracy):
         places = (written.position for written, found in pairs if found and self._service.is_protected(*found))
         return next((place + private.statement.start for place in places if place is not None), None)
 
-    async def _look(
-        self, private_request: PrivateRequest, *, sync: bool
-    ) -> tuple[SessionState, tuple[tuple[int, ...], tuple[Field, ...]] | None]:
+    async def _look(self, private_request: PrivateRequest, *, sync: bool) -> tuple[SessionState, Signature | None]:
         """The moment, and the types of parameters and columns as PostgreSQL itself finds them."""
         if not self._relay.lexis.is_admitted:
             raise ODD_ENCODING
@@ -228,32 +229,37 @@ class Private(Accuracy):
         try:
             return await self._interruptible(self._service.plan(request, self._analyst))
         except Refusal as refusal:
-            raise _placed(refusal, place) from None
+            raise placed(refusal, place) from None
 
-    async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool:
+    async def _compare(self, plan: Plan, columns: tuple[Field, ...], run: Run) -> bool:
         """Before anything is charged: the outer statement must look to PostgreSQL as the original does.
 
-        Returns whether the twin has the outer statement as OUTER now. What has matched before is not asked again.
+        Returns whether the twin has the outer statement as OUTER now. What has matched before is asked again only where
+        it has to be there.
         """
+        types, sync = run.parameters.types, run.sync
         key = _digest(plan.outer, self._relay.codec), types, tuple(shape(columns))
-        if key in self._matched:
+        if key in self._matched and not run.is_older:
             return False
         text = self._encoded(plan.outer_with_parameters())
-        arrays = (TEXT_ARRAY_OID,) * (max(_holes(plan), default=plan.parameters) - plan.parameters)
-        messages = [*parse_under(OUTER, text, types + arrays), Describe(STATEMENT, OUTER)]
+        holes = (part for part in plan.outer if isinstance(part, int))
+        arrays = (TEXT_ARRAY_OID,) * (max(holes, default=plan.parameters) - plan.parameters)
+        is_left = run.is_older or not sync
+        ends = () if is_left else (Close(STATEMENT, OUTER),)
+        messages = run.under.taken(parse_under(OUTER, text, types + arrays), self._relay.codec)
         try:
-            replies = await self._relay.ask(*messages, *([Close(STATEMENT, OUTER)] if sync else ()), sync=sync)
+            replies = await self._relay.ask(*messages, Describe(STATEMENT, OUTER), *ends, sync=sync)
         except TwinRefusal as error:
             check_of_text(error)
             mismatch = self._mismatch()
             log_refusal(self._analyst, mismatch, fingerprint=plan.fingerprint)
             raise TwinRefusal(refusal_report(mismatch, self._relay.codec)) from None
-        if plan.parameters != len(types) or shape(described(replies[2])[1]) != shape(columns):
+        if plan.parameters != len(types) or shape(described(replies[len(messages)])[1]) != shape(columns):
             raise self._mismatch()
         if len(self._matched) >= _MOST_MATCHED:
             self._matched.clear()
         self._matched.add(key)
-        return not sync
+        return is_left
 
     def _mismatch(self) -> Refusal:
         if self._relay.changes.since(self._began):
@@ -325,14 +331,3 @@ def _digest(outer: tuple[str | int, ...], codec: str) -> bytes:
     """Of an outer statement as the twin reads it."""
     text = "\0".join(part if isinstance(part, str) else f"${part}" for part in outer)
     return blake2b(encoded(text, codec), digest_size=16).digest()
-
-
-def _holes(plan: Plan) -> list[int]:
-    return [part for part in plan.outer if isinstance(part, int)]
-
-
-def _placed(refusal: Refusal, place: int | None) -> Refusal:
-    """A refusal that points into what the client sent, or nowhere."""
-    if place is not None:
-        return refusal.moved(place)
-    return type(refusal)(refusal.message, detail=refusal.detail, hint=refusal.hint)

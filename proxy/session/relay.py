@@ -39,7 +39,8 @@ _NONE: Final[frozenset[bytes]] = frozenset()
 _TOO_LARGE: Final = ("54000", "terminating connection: a message of the twin exceeds the size limit")
 _LEXIS: Final = b"_ng_lexis"
 _LEXIS_SQL: Final = (
-    b"SELECT pg_catalog.current_setting('client_encoding'), pg_catalog.current_setting('standard_conforming_strings')"
+    b"SELECT n.name, pg_catalog.current_setting(n.name) FROM pg_catalog.unnest(ARRAY['client_encoding', "
+    b"'standard_conforming_strings', 'TimeZone', 'DateStyle', 'IntervalStyle']) AS n(name)"
 )
 _ROLES: Final = b"_ng_roles"
 _ROLES_SQL: Final = b"SELECT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting AS s WHERE s.setrole <> 0)"
@@ -155,9 +156,9 @@ class Relay:
         ends = Close(PORTAL, _LEXIS), Close(STATEMENT, _LEXIS)
         parse, bind = Parse(_LEXIS, _LEXIS_SQL), Bind(_LEXIS, _LEXIS)
         replies = await self.ask(Close(STATEMENT, _LEXIS), parse, bind, Execute(_LEXIS), *ends, sync=False)
-        encoding, strings = (value or b"" for value in DataRow.decode(replies[3][0].raw).values)
-        lexical_settings = self._reported.noting("client_encoding", encoding.decode("ascii"))
-        self.lexis = lexical_settings.noting("standard_conforming_strings", strings.decode("ascii"))
+        for frame in replies[3][:-1]:  # the last is CommandComplete
+            name, value = DataRow.decode(frame.raw).values
+            self.lexis = self.lexis.noting((name or b"").decode(), (value or b"").decode("utf-8", "surrogateescape"))
         self._may_have_set = False
 
     async def ask(self, *messages: Message, sync: bool) -> list[list[Frame]]:

@@ -96,7 +96,7 @@ class Simple:
         for number, statement in enumerate(statements, 1):
             if len(statements) > 1 and not await self._transaction.enter(statement):
                 return False
-            if self._relay.lexis != lexis and is_lexical(text[statement.start :].encode()):
+            if not self._relay.lexis.cuts_as(lexis) and is_lexical(text[statement.start :].encode()):
                 # the twin would read the rest by other settings than it was read by
                 return await self.refuse(LEXIS_CHANGED, statement)
             if self._parts.private.holds_unpaid:  # a string of many statements runs for as long as it likes
@@ -147,7 +147,7 @@ class Simple:
     async def _forward(self, statement: Statement, *, ends_string: bool) -> bool:
         replies = self._replies(lambda position: position + statement.start, ends_string=ends_string)
         if statement.kind in NAMES:
-            replies.effect = lambda: effect_of(statement, self._names)
+            replies.effect = lambda: effect_of(statement, self._names, self._relay.lexis.literals)
         elif statement.transaction == "begin":
             replies.effect = self._transaction.hand_over
         self._names.makes_view(statement)

@@ -9,7 +9,7 @@ from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_re
 from rules.bind.walk_syntax import unnumbered
 from rules.catalog import Catalog, TableName
 from rules.frozen import frozen, replace
-from rules.functions.function import PLAIN, EvalContext, Styles
+from rules.functions.function import PLAIN, EvalContext, LiteralSettings, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql.syntax import Call, Case, Cast, Expression, Name, Operator, Query
@@ -47,6 +47,7 @@ class PlannerContext:
     time_zone: str = "UTC"
     now: str = ""
     styles: Styles = PLAIN
+    parsed_under: LiteralSettings | None = None
     released: tuple[InnerAnswer, ...] = ()  # the answers of inner queries that must be known before
     other: bool = False  # whether values that are not as the rules declare make a group too
     closed: frozenset[TableName] = frozenset()  # public tables of which the twin has no rows
@@ -57,7 +58,7 @@ class PlannerContext:
         """What expressions see of it."""
         now = datetime.fromisoformat(self.now) if self.now else None
         there = self.catalog.version, self.catalog.time_zones, self.catalog.encoding
-        return EvalContext(self.time_zone, now, False, self.styles, readings(self.released), *there)
+        return EvalContext(self.time_zone, now, False, self.styles, readings(self.released), *there, self.parsed_under)
 
     @cached_property
     def key_setting(self) -> EvalContext:

@@ -85,11 +85,12 @@ def literal(text: str | None, sql_type: Type, setting: EvalContext) -> Constant:
         return Constant(TEXT, plain, plain)
     if sql_type.is_time:
         return _moment(text, sql_type, setting)
-    found_value = value.find_value(text, sql_type, setting.time_zone)
+    zone = setting.literals.time_zone
+    found_value = value.find_value(text, sql_type, zone)
     kind = sql_type.plain()
     if kind.kind == "numeric" and found_value is not None:
         kind = replace(kind, scale=_digits_of(text) if sql_type.scale is None else sql_type.scale)
-    shown = None if found_value is None else value.text_of(found_value, kind, setting.time_zone)
+    shown = None if found_value is None else value.text_of(found_value, kind, zone)
     if found_value is None or shown is None:
         raise unreadable(text, sql_type)
     return Constant(sql_type if sql_type.kind == "enum" else sql_type.plain(), shown, found_value)
@@ -111,14 +112,14 @@ def literals(texts: tuple[str | None, ...], sql_type: Type, setting: EvalContext
 
 def _moment(text: str, sql_type: Type, setting: EvalContext) -> Constant:
     """A date or timestamp; of what is later or earlier than all others no more is known than that."""
-    is_rounded = sql_type.size is not None and "." in text
-    instant = None if is_rounded else value.find_value(text, sql_type, setting.time_zone)
+    is_rounded, zone = sql_type.size is not None and "." in text, setting.literals.time_zone
+    instant = None if is_rounded else value.find_value(text, sql_type, zone)
     if instant is None:
         text = _read(text, sql_type, setting)
         if text in ("infinity", "-infinity"):
             return Constant(sql_type.plain(), text)
-        instant = value.find_value(text, sql_type, setting.time_zone)
-    zones = (setting.time_zone, "UTC")  # long ago clocks were apart by seconds too, which is not told
+        instant = value.find_value(text, sql_type, zone)
+    zones = (zone, "UTC")  # long ago clocks were apart by seconds too, which is not told
     texts = () if instant is None else (value.text_of(instant, sql_type.plain(), zone) for zone in zones)
     shown = next((part for part in texts if part is not None), None)
     if shown is None:
@@ -128,7 +129,7 @@ def _moment(text: str, sql_type: Type, setting: EvalContext) -> Constant:
 
 def _interval(text: str, setting: EvalContext) -> Constant:
     """In the SQL standard's style one sign may stand for all that follows."""
-    is_plain = setting.styles.interval != "sql_standard" or "-" not in text
+    is_plain = setting.literals.interval_style != "sql_standard" or "-" not in text
     span = find_span(text) if is_plain else None
     if span is None:
         text = _read(text, INTERVAL, setting)

@@ -27,6 +27,15 @@ PLAIN = Styles()
 
 
 @frozen
+class LiteralSettings:
+    """The settings by which PostgreSQL reads dates, times and intervals in the literals of a text that it parses."""
+
+    time_zone: str = "UTC"
+    date_style: str = "ISO, MDY"
+    interval_style: str = "postgres"
+
+
+@frozen
 class LiteralText:
     """A literal as PostgreSQL itself reads it, in canonical text; None where it cannot."""
 
@@ -47,6 +56,12 @@ class EvalContext:
     server_version: int = 180000  # of the real database: what runs there has to be known there
     time_zones: frozenset[str] | None = None  # that are known there
     encoding: str = "UTF8"  # of the texts there
+    parsed_under: LiteralSettings | None = None  # where the text was parsed before these styles and this zone were set
+
+    @property
+    def literals(self) -> LiteralSettings:
+        """Return the settings by which literals of the text are read."""
+        return self.parsed_under or LiteralSettings(self.time_zone, self.styles.date, self.styles.interval)
 
 
 @frozen

@@ -121,6 +121,7 @@ def context_of(request: Request, policy: Policy, catalog: Catalog) -> PlannerCon
         parameters=request.parameters,
         time_zone=request.time_zone,
         styles=request.styles,
+        parsed_under=request.parsed_under,
         now=request.now,
         other=request.other,
         closed=frozenset(request.closed),

@@ -14,7 +14,7 @@ from rules.accounting.store import BudgetRequest
 from rules.bind.inner_answers import InnerAnswer, InnerQuery
 from rules.catalog import TableName
 from rules.frozen import frozen, replace
-from rules.functions.function import PLAIN, Styles
+from rules.functions.function import PLAIN, LiteralSettings, Styles
 from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.noised_outputs import (
     Text,
@@ -138,6 +138,7 @@ class Request:
     time_zone: str = "UTC"
     now: str = field(default="", compare=False)  # the statement's clock, ISO with offset: a plan that reads it says so
     styles: Styles = PLAIN
+    parsed_under: LiteralSettings | None = None  # by which its literals are read, where it was prepared under others
     views: tuple[TemporaryView, ...] = ()  # that the statement reads; their schema comes first in the search path
     preview_rows: tuple[PreviewRows, ...] = ()  # of a synopsis, where previews show one
     released: tuple[InnerAnswer, ...] = ()  # what was answered first

@@ -89,6 +89,8 @@ def _named(tables: Tables, schema: str | None, name: str) -> TableName | None:
 
 def _printed(tree: Node, request: Request, tables: Tables) -> PublicQuery:
     order = request.styles.date.rpartition(" ")[2]
+    if request.parsed_under is not None:
+        raise unknown("a statement that was prepared under another DateStyle, IntervalStyle or TimeZone")
     if request.styles.interval != "postgres":
         raise unknown(f"IntervalStyle {request.styles.interval}")
 

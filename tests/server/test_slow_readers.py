@@ -11,6 +11,7 @@ from proxy.wire.backend import DataRow, ErrorResponse
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
 from proxy.wire.startup import StartupMessage
+from rules.functions.function import LiteralSettings
 from rules.sql.statement import Kind, Statement
 from tests.server.raw import RawClient, errors, kinds
 from tests.server.stage import ANALYST, DATABASE, Stage
@@ -97,7 +98,7 @@ async def _reader(stage: Stage) -> RawClient:
 
 
 def test_what_sessions_prepare_has_a_limit_for_each_analyst_and_in_all() -> None:
-    statement = Prepared(Statement(Kind.QUERY, "x" * 9_000, 0))
+    statement = Prepared(Statement(Kind.QUERY, "x" * 9_000, 0), LiteralSettings())
     room = ByteQuota(ByteQuotaLimits(session=15_000, analyst=25_000, in_all=35_000))
     ada = [PreparedStatements(room.share("ada")) for _ in range(3)]
     bob = PreparedStatements(room.share("bob"))
