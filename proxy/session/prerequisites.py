@@ -19,10 +19,10 @@ from proxy.session.literals import text_arrays
 from proxy.session.parsed_under import ParsedUnder
 from proxy.session.private_request import Parameters, ParameterValues
 from proxy.session.relay import Relay
-from proxy.session.replies import TwinRefusal, parse_under
+from proxy.session.replies import Expected, TwinRefusal, parse_under, swallow
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow, Field, RowDescription
-from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Sync
 from rules.bind.inner_answers import FREE, InnerAnswer, stand_in
 from rules.planner.plan import NeedsInner, Plan, PublicQuery, Request
 from rules.refusal import NotSupported, Refusal, TooComplex
@@ -175,7 +175,24 @@ class Prerequisites(ABC):
         """Rows of public tables that the twin does not have."""
         left = run.ends - asyncio.get_running_loop().time()
         reading = self._service.read_public(query, width, analyst=self._analyst, zone=time_zone, seconds=left)
-        return await self._interruptible(reading)
+        with self._kept_awake(run):
+            return await self._interruptible(reading)
+
+    @contextmanager
+    def _kept_awake(self, run: Run) -> Iterator[None]:
+        """Hold the twin inside a batch, which has no transaction, while the statement runs elsewhere.
+
+        After a Sync it would be idle, and end the session by the time-outs for that.
+        """
+        if not run.sync:
+            yield
+            return
+        self._relay.send(Close(STATEMENT, _FIRST).encode(), Expected(Close.kind, swallow))
+        self._relay.flush()
+        try:
+            yield
+        finally:
+            self._relay.sync(expected=Expected(Sync.kind, swallow))
 
     async def _describe_first(self, first: NeedsInner, run: Run) -> tuple[Field, ...]:
         parse = parse_under(_FIRST, self._encoded(first.text), run.parameters.types)

@@ -36,7 +36,7 @@ from proxy.session.twin_probe import (
     read_through,
     run_probe,
 )
-from proxy.wire.backend import IN_TRANSACTION, Field
+from proxy.wire.backend import Field
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.accounting.budgets import PaidIn
 from rules.mechanisms.release_plan import Block
@@ -290,7 +290,8 @@ class Private(Accuracy):
         self.at_work = AtWork(asyncio.get_running_loop().time(), plan.shape)
         try:
             async with asyncio.timeout(left + _SPARE_SECONDS) as limit:
-                return await self._interruptible(work)
+                with self._kept_awake(run):
+                    return await self._interruptible(work)
         except BudgetSpent as refusal:
             raise unaffordable(refusal, run.settings.within) from None
         except (Interrupted, TimeoutError):
@@ -317,8 +318,6 @@ class Private(Accuracy):
     def _end(self, moment: SessionState, since: float) -> float:
         """By the least of the client's time-outs and ours, so that we say 57014 before the twin ends the session."""
         limits = [moment.seconds("statement_timeout"), moment.seconds("transaction_timeout")]
-        if self._relay.state == IN_TRANSACTION:
-            limits.append(moment.seconds("idle_in_transaction_session_timeout"))
         ours = asyncio.get_running_loop().time() + self._timeout_seconds
         return min([ours, *(since + limit - _SPARE_SECONDS for limit in limits if limit is not None)])
 

@@ -137,9 +137,10 @@ class Relay:
         self.link.write(_FLUSH)
 
     async def quiet(self) -> None:
-        """Wait until the twin owes nothing."""
+        """Wait until the twin owes nothing. A Flush that comes after ReadyForQuery would end its idle time-outs."""
         while self._expected:
-            self.flush()
+            if self._expected[-1].kind not in _ENDS_BY_READY:
+                self.flush()
             if self._quiet is None:
                 self._quiet = self._loop.create_future()
             await self._quiet
@@ -153,9 +154,8 @@ class Relay:
         await self.quiet()
         if not self._may_have_set or self.skipping:
             return
-        ends = Close(PORTAL, _LEXIS), Close(STATEMENT, _LEXIS)
-        parse, bind = Parse(_LEXIS, _LEXIS_SQL), Bind(_LEXIS, _LEXIS)
-        replies = await self.ask(Close(STATEMENT, _LEXIS), parse, bind, Execute(_LEXIS), *ends, sync=False)
+        runs = Bind(_LEXIS, _LEXIS), Execute(_LEXIS), Close(PORTAL, _LEXIS), Close(STATEMENT, _LEXIS)
+        replies = await self.ask(Close(STATEMENT, _LEXIS), Parse(_LEXIS, _LEXIS_SQL), *runs, sync=False)
         for frame in replies[3][:-1]:  # the last is CommandComplete
             name, value = DataRow.decode(frame.raw).values
             self.lexis = self.lexis.noting((name or b"").decode(), (value or b"").decode("utf-8", "surrogateescape"))

@@ -161,7 +161,6 @@ SETTINGS: Final = (
     "IntervalStyle",
     "extra_float_digits",
     "statement_timeout",
-    "idle_in_transaction_session_timeout",
     "transaction_timeout",  # since PostgreSQL 17
     "client_min_messages",
     "standard_conforming_strings",

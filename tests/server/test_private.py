@@ -23,7 +23,7 @@ from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execut
 from rules.bind.inner_answers import InnerQuery
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.refusal import BudgetSpent
-from tests.server.raw import RawClient, errors, kinds
+from tests.server.raw import Message, RawClient, errors, kinds
 from tests.server.stage import DATABASE, Stage
 from tests.support.waiting import is_active, until
 
@@ -860,14 +860,20 @@ async def test_a_setting_of_many_blanks_is_kept_for_no_later_statement(stage: St
     assert not [key for key, (kept, _) in _SETTINGS._kept.items() if len(str(kept)) > 10_000]
 
 
-async def test_an_inner_run_longer_than_the_idle_limit_of_a_transaction_ends_in_57014(stage: Stage) -> None:
+@pytest.mark.parametrize("opening", [b"ROLLBACK", b"BEGIN"])
+@pytest.mark.parametrize("ask", [(Query(COUNT),), (Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync())])
+async def test_a_session_is_not_idle_while_its_statement_runs_inside(
+    stage: Stage, opening: bytes, ask: tuple[Message, ...]
+) -> None:
     client = await stage.client()
-    await client.ask(Query(b"SET idle_in_transaction_session_timeout = '400ms'"))
-    await client.ask(Query(b"BEGIN"))
-    stage.service.seconds = 30
+    await client.ask(Query(b"SET idle_in_transaction_session_timeout = '300ms'"))
+    await client.ask(Query(b"SET idle_session_timeout = '300ms'"))
+    await client.ask(Query(opening))
+    stage.service.seconds = 1
 
-    assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "57014"
-    assert kinds(await client.ask(Query(b"ROLLBACK"))) == "CZ"
+    assert kinds(await client.ask(*ask))[-3:] == "DCZ"
+
+    assert [error.sqlstate for error in errors(await client.rest())] == ["25P03" if opening == b"BEGIN" else "57P05"]
 
 
 async def test_a_client_that_leaves_stops_what_runs_for_it(stage: Stage) -> None:
