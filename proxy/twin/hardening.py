@@ -285,13 +285,15 @@ END $$"""
 def _helpers() -> Iterator[Step]:
     """`canon` prints a value as the real database reads it, whatever the session's styles are; `refuse` fails.
 
-    `public_rows` reads columns of a public table as texts, if the table is open.
+    `public_rows` reads columns of a public table as texts, if the table is open; `read_through` prints what views read,
+    with literals that mean the same under all styles.
     """
     yield Step(CANON)
     yield Step(PUBLIC_ROWS)
     yield Step(f"""
 CREATE FUNCTION {INNER}read_through(relation regclass) RETURNS TABLE (schema text, name text, definition text)
-LANGUAGE sql STABLE SET search_path = '' AS $$
+LANGUAGE sql STABLE SET search_path = '' SET DateStyle = 'ISO, YMD' SET IntervalStyle = postgres
+SET extra_float_digits = 1 SET bytea_output = hex SET TimeZone = UTC AS $$
     WITH RECURSIVE read(oid) AS (
         SELECT relation::pg_catalog.oid
         UNION

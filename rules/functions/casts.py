@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from rules.frozen import replace
 from rules.functions.coerce import literal
-from rules.functions.function import EvalContext, Operands, function
+from rules.functions.function import EvalContext, Needed, Operands, function
 from rules.functions.guard import LONGEST_TEXT, as_double, as_passed, as_value, within
 from rules.functions.text.text_casts import LONGEST_NAME, MOST_ITEMS, as_text, cut_to, find_in_document, find_read
 from rules.refusal import NotSupported
@@ -37,11 +37,22 @@ def cast_to(operand: Operand, target: Type, setting: EvalContext) -> Expression:
     if isinstance(operand, Constant) and operand.text is None:
         return Constant(target, None)
     if isinstance(operand, Constant) and operand.type.kind == "text" and target.kind not in ("text", "enum"):
-        return literal(operand.text, target, setting)
+        return _read_when_run(operand.text, target, setting)
     _check_target(target, setting)
     if operand.type == target or (operand.type.base == target.base and target.size is None and not target.name):
         return replace(operand, type=target) if isinstance(operand, Constant) else operand
     return _cast(as_value(operand, setting) if target.kind != "text" else as_passed(operand, setting), target, setting)
+
+
+def _read_when_run(text: str | None, target: Type, setting: EvalContext) -> Expression:
+    """A text that is cast: its styles are those of the execution, which the twin is asked for where they are all."""
+    try:
+        return literal(text, target, setting.of_execution())
+    except Needed:
+        if setting.parsed_under is None:
+            raise
+    words = f"a text cast to {target.sql} in a statement that was prepared under other settings is not supported"
+    raise NotSupported(words, hint="Prepare the statement again, after SET.")
 
 
 def _check_target(target: Type, setting: EvalContext) -> None:

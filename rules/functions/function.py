@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from rules.frozen import frozen
+from rules.frozen import frozen, replace
 from rules.refusal import NotSupported
 from rules.values.expression import Expression, Operand
 from rules.values.types import Type
@@ -62,6 +62,10 @@ class EvalContext:
     def literals(self) -> LiteralSettings:
         """Return the settings by which literals of the text are read."""
         return self.parsed_under or LiteralSettings(self.time_zone, self.styles.date, self.styles.interval)
+
+    def of_execution(self) -> "EvalContext":
+        """For a text that PostgreSQL reads when the statement runs. Nothing has been read on the twin for that."""
+        return self if self.parsed_under is None else replace(self, parsed_under=None, readings=())
 
 
 @frozen

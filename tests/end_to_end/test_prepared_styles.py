@@ -135,3 +135,38 @@ def test_parameters_are_read_by_the_settings_of_their_execution(session: psycopg
     row = session.execute("EXECUTE q('01/02/2025')").fetchone()
 
     assert row is not None and [str(day) for day in row[:2]] == ["2025-01-02", "2025-02-01"]
+
+
+def test_what_is_no_literal_is_read_in_the_zone_of_the_execution(session: psycopg.Connection) -> None:
+    session.execute("SET TimeZone = 'Asia/Tokyo'")
+    session.execute(
+        "PREPARE q AS SELECT count(*) FROM customers WHERE joined > '2021-01-01' AND"
+        " joined < '2022-01-01'::text::timestamptz AND joined < to_timestamp('2023-01-01', 'YYYY-MM-DD')"
+    )
+    session.execute("SET TimeZone = 'America/Los_Angeles'")
+
+    asked = " ".join(str(line) for (line,) in session.execute("EXPLAIN EXECUTE q"))
+
+    zones = {"2021": "+09", "2022": "-08", "2023": "-08"}
+    assert [year for year, zone in zones.items() if f"'{year}-01-01 00:00:00{zone}'" not in asked] == []
+
+
+def test_a_text_that_is_cast_under_another_style_is_refused(session: psycopg.Connection) -> None:
+    session.execute("PREPARE q AS SELECT count(*) FROM customers WHERE birth_date < '01/12/1975'::text::date")
+    session.execute("SET DateStyle = 'ISO, DMY'")
+
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="prepared under other settings"):
+        session.execute("EXECUTE q")
+
+
+def test_the_literals_of_a_temporary_view_are_those_that_it_was_made_with(session: psycopg.Connection) -> None:
+    """Whatever is set when a statement over it is prepared, and when that is executed."""
+    session.execute("SET DateStyle = 'SQL, DMY'")
+    session.execute("CREATE TEMP VIEW v AS SELECT count(*) FROM customers WHERE birth_date < '01/12/1975'")
+    session.execute("PREPARE q AS SELECT * FROM v")
+    session.execute("SET DateStyle = 'SQL, MDY'")
+
+    prepared = session.execute("EXECUTE q").fetchone()
+
+    assert prepared == session.execute("SELECT * FROM v").fetchone()
+    assert prepared == session.execute("SELECT count(*) FROM customers WHERE birth_date < '12/01/1975'").fetchone()

@@ -131,7 +131,7 @@ def to_date(operands: Operands, setting: EvalContext) -> Expression:
 def _known(text: str, sql_type: Type, setting: EvalContext) -> Constant:
     if find_value(text, sql_type, setting.time_zone) is None:
         raise unreadable(text, sql_type)
-    return literal(text, sql_type, setting)
+    return literal(text, sql_type, setting.of_execution())
 
 
 def _day(fields: dict[str, str]) -> str:
