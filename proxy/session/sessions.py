@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.log import warn
-from proxy.session.classify import odd_encoding
+from proxy.session.classify import ODD_ENCODING, odd_encoding
 from proxy.session.errors import TwinChanges
 from proxy.session.interfaces import ClientPort, Login, StatementService
 from proxy.session.prepared_statements import PreparedStatements
@@ -70,7 +70,8 @@ class Sessions:
         session = self._session(login, client, relay)
         try:
             if not relay.lexis.is_admitted:
-                raise odd_encoding(login.parameters.get("client_encoding", ""))
+                name = login.parameters.get("client_encoding")  # which may have come in `options`, or of the role
+                raise ODD_ENCODING if name is None else odd_encoding(name)
             if _has_settings_of_ours(login.parameters):
                 await session.check_settings()
         except BaseException:

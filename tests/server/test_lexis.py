@@ -173,6 +173,13 @@ async def test_an_encoding_that_is_not_read_as_postgresql_reads_it_is_refused(st
     assert kinds(await begun.rest()) in ("R", "RE")
 
 
+async def test_an_encoding_that_is_refused_at_the_startup_is_named_where_it_was_given(stage: Stage) -> None:
+    begun = await RawClient.connect(stage.proxied, user="ada", database=DATABASE, options="-c client_encoding=SJIS")
+
+    (refused,) = errors(await begun.rest())
+    assert refused.fields["M"] == "the session's client_encoding is not supported"
+
+
 @pytest.mark.parametrize("setting", ENCODINGS)
 async def test_no_private_statement_is_answered_in_an_encoding_that_was_set_unseen(
     stage: Stage, setting: bytes
