@@ -19,7 +19,7 @@ from proxy.session.classify import (
 )
 from proxy.session.errors import REFUSED_SQL, notice_report, nowhere
 from proxy.session.multi_statement import ImplicitTransaction, StatementReplies
-from proxy.session.private_request import Answered, PrivateRequest, request_of_execute
+from proxy.session.private_request import OUTER, Answered, PrivateRequest, request_of_execute
 from proxy.session.replies import ROWS, Expected, TwinRefusal, encoded, swallow
 from proxy.session.session_context import SessionContext, is_lexical
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, NoticeResponse, ReadyForQuery, RowDescription
@@ -121,7 +121,10 @@ class Simple:
                 return await self._forward(statement, ends_string=ends_string)
             replies = self._replies(nowhere, ends_string=ends_string)
             text = self._outer(answered, statement, replies)
-            return await self._send(encoded(text, self._relay.codec), replies)
+            has_run = await self._send(encoded(text, self._relay.codec), replies)
+            if answered.is_older:
+                await self._relay.ask(Close(STATEMENT, OUTER), sync=True)
+            return has_run
         except TwinRefusal as error:
             return self._failed(error.raw)
         except Refusal as refusal:

@@ -89,6 +89,8 @@ def test_literals_keep_the_value_that_they_had_when_the_statement_was_prepared(
         connection.pgconn.prepare(b"around", b"EXECUTE q")
         given.append([by_execute(connection), by_name(connection, b"q"), by_name(connection, b"around")])
         assert styles(connection) == held
+        names = connection.execute("SELECT name FROM pg_prepared_statements ORDER BY name").fetchall()
+        assert names == [("around",), ("q",)]
         if how == "a transaction":
             connection.execute("COMMIT")
             held = styles(connection)
