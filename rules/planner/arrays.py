@@ -52,6 +52,18 @@ class Place:
         """Any of them: what is the same of all is read from it."""
         return self.arrays[0].block
 
+    @property
+    def has_levels(self) -> bool:
+        """Whether each grouping set is a block of its own, with its own keys alone."""
+        return len(self.arrays) > 1 or bool(self.site.sets and not self.block.sets)
+
+    @property
+    def key_types(self) -> Mapping[int, str]:
+        """The type of each key of the SELECT, as any block says that has it."""
+        sets = self.site.sets if self.has_levels else (tuple(range(len(self.site.keys))),)
+        pairs = zip(self.arrays, sets, strict=True)
+        return {key: column.type for each, own in pairs for key, column in zip(own, each.block.keys, strict=True)}
+
 
 @frozen
 class Naming:
@@ -73,16 +85,14 @@ class Naming:
 
 def select_of(place: Place, naming: Naming) -> Parts:
     """a.k1::text AS k1, … FROM unnest($3::text[], …) AS a(k1, …), or UNION ALL of several: what comes after SELECT"""
-    if len(place.arrays) == 1 and (place.block.sets or not place.site.sets):
-        (only,), keys = place.arrays, range(len(place.site.keys))
-        rows = _array_select(only, keys, {}, naming, has_set=bool(place.block.sets), marked=place.marked)
-    else:
-        types = dict[int, str]()
-        for array, keys_of_set in zip(place.arrays, place.site.sets, strict=True):
-            types |= {key: column.type for key, column in zip(keys_of_set, array.block.keys, strict=True)}
+    if place.has_levels:
+        types = place.key_types
         levels = enumerate(zip(place.arrays, place.site.sets, strict=True), start=1)
         selects = [_array_select(arrays, own, types, naming, level=number) for number, (arrays, own) in levels]
         rows = _separated(selects, " UNION ALL SELECT ")
+    else:
+        (only,), keys = place.arrays, range(len(place.site.keys))
+        rows = _array_select(only, keys, {}, naming, has_set=bool(place.block.sets), marked=place.marked)
     more = [f", u.{naming.prefix}k{number + 1} AS {quoted(name)}" for name, number in naming.keys.items()]
     return (f"u.*{''.join(more)} FROM (SELECT ", *rows, ") AS u") if more else rows
 

@@ -14,8 +14,8 @@ from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 from rules.values.types import Type, find_type
 
 
-def as_written(column: Json, key: Json, site: BlockSite) -> Json:
-    """A key that has a length or a precision keeps it: the column of its texts has the type alone."""
+def as_written(column: Json, key: Json, of: str, site: BlockSite) -> Json:
+    """A key of this type that has a length or a precision keeps it: the column of its texts has the type alone."""
     written = kind(key)[1].get("typeName") if kind(key)[0] == "TypeCast" else None
     if isinstance(written, dict) and written.get("typmods"):
         return {"TypeCast": {"arg": column, "typeName": written, "location": -1}}
@@ -27,7 +27,8 @@ def as_written(column: Json, key: Json, site: BlockSite) -> Json:
     if kind(key)[0] == "ColumnRef":
         lost = columns.find_taken(strings(kind(key)[1].get("fields")))
         return column if lost is None else _cast(column, lost.plain())
-    sized = _find_sized(key, columns)
+    sized = _find_compared(key, columns) if of != "double precision" else None
+    sized = sized or _find_sized(key, columns)
     return column if sized is None else _cast(column, sized.type)
 
 
@@ -73,6 +74,13 @@ class _Columns:
 def _find_sized(key: Json, columns: _Columns) -> _Sized | None:
     found = _find_type(key, columns)
     return None if found is None or found.type.size is None else found
+
+
+def _find_compared(key: Json, columns: _Columns) -> _Sized | None:
+    """The left side of a NULLIF that is numeric: numbers of any type but a double are compared with it as it is."""
+    body = kind(key)[1]
+    left = _find_sized(body.get("lexpr"), columns) if body.get("kind") == "AEXPR_NULLIF" else None
+    return left if left is not None and left.type.base == "numeric" and not left.domain else None
 
 
 def _find_type(node: Json, columns: _Columns) -> _Sized | None:

@@ -128,10 +128,10 @@ def _find_argument(tree: Node, tables: Tables) -> Refusal | None:
 
 def _rewrite(place: Place, hole: int) -> Naming:
     """Rewrite a block's SELECT over its arrays, and return how it names their columns."""
-    body, leaves = place.body, place.leaves
+    body, leaves, types = place.body, place.leaves, place.key_types
 
     def key(number: int) -> Json:
-        return as_written(_column(place.name, f"k{number + 1}"), leaves.keys[number], place.site)
+        return as_written(_column(place.name, f"k{number + 1}"), leaves.keys[number], types[number], place.site)
 
     def measure(node: Json) -> Json:
         number = leaves.find_aggregate(node)

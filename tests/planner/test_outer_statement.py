@@ -164,6 +164,7 @@ SELECT coalesce(amount, amount), greatest(amount, amount) AS most, count(*) FROM
 SELECT least(amount, 10), coalesce(amount, 0), count(*) FROM orders GROUP BY 1, 2
 SELECT CASE WHEN status = 'paid' THEN amount ELSE amount END AS a, CASE WHEN status = 'paid' THEN amount END, count(*) FROM orders GROUP BY 1, 2
 SELECT nullif(amount, 5), nullif(amount, 5::float8), nullif(amount, 2.5), count(*) FROM orders GROUP BY 1, 2, 3
+SELECT nullif(amount, abs(id)), nullif(amount, coalesce(id, 0)), nullif(amount, id * 1.5), nullif(amount, -id::real), count(*) FROM orders GROUP BY ROLLUP (1, 2), 3, 4
 SELECT nullif(city::char(3), 'Ber'), nullif(city::char(3), name), coalesce(city::varchar(3), name::varchar(3)), count(*) FROM customers GROUP BY 1, 2, 3
 SELECT coalesce(city::varchar(3), name::varchar(4)), coalesce(country, country), coalesce(country, city), count(*) FROM customers GROUP BY 1, 2, 3
 SELECT CASE WHEN is_vip THEN country ELSE city END, CASE WHEN is_vip THEN city ELSE country END, greatest(city, country) FROM customers GROUP BY 1, 2, 3
