@@ -7,6 +7,7 @@ the public tables alone. Whether it is complete is a matter of meaning: the kern
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Final
 
@@ -127,7 +128,7 @@ def types_of(scan: Scan) -> dict[int, Column]:
     return {column.id: column for column in scan.facts.columns if column.type.kind not in ("other", "unknown")}
 
 
-def is_over(expression: Expression, numbers: frozenset[int] | set[int]) -> bool:
+def is_over(expression: Expression, numbers: AbstractSet[int]) -> bool:
     """Return whether an expression reads these columns alone, and one at least."""
     ids = ids_in(expression) if numbers else frozenset[int]()
     return bool(ids) and ids <= numbers

@@ -25,7 +25,8 @@ from rules.functions.comparison import both, compare, either, in_list, is_null
 from rules.functions.function import EvalContext
 from rules.functions.guard import check_blanks, constant
 from rules.functions.text.text_casts import shown_type
-from rules.kernel.keys import Found, Key, Listed
+from rules.kept import KeptByIdentity
+from rules.kernel.keys import Found, Key, Labels, Listed
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import GroupLists, KeyColumn, PublicGroups
 from rules.planner.compared_keys import narrowed_key
@@ -181,7 +182,8 @@ class KeyPart:
 def own_part(key: Expression, place: int, limit: int, time_zone: str) -> KeyPart | None:
     """A key by itself, by what is known of its values."""
     items = _items(key, limit, time_zone)
-    return None if items is None else KeyPart((place,), tuple(zip(items)), isinstance(key.domain, Range))
+    rows = None if items is None else _ROWS.of_list(items, lambda: tuple(zip(items)))
+    return None if rows is None else KeyPart((place,), rows, isinstance(key.domain, Range))
 
 
 def listing_of(
@@ -240,7 +242,7 @@ def _in_order(keys: tuple[Expression, ...], part: KeyPart) -> KeyPart:
 
 
 def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
-    labels = tuple(zip(*([row[number][1] for row in part.rows] for number in range(len(part.places))), strict=True))
+    labels = _LABELS.of_list(part.rows, lambda: tuple([tuple([text for _, text in row]) for row in part.rows]))
     return Listed(tuple(keys[place] for place in part.places), labels)
 
 
@@ -311,21 +313,22 @@ def _items(key: Expression, limit: int, time_zone: str) -> tuple[Item, ...] | No
         for instant in (span.low, span.high):
             if instant is not None:
                 note_use(time_zone, int(instant))
-    items = printed(key.domain, _shown_as(key), time_zone)
-    return None if items is None else (*items, *_NULL) if key.nullable else items
+    return printed(key.domain, _shown_as(key), time_zone, key.nullable)
 
 
 @lru_cache(maxsize=64)
-def _printed(known: domain.Domain, shown: Type, time_zone: str) -> tuple[Item, ...] | None:
+def _printed(known: domain.Domain, shown: Type, time_zone: str, nullable: bool) -> tuple[Item, ...] | None:
     """All values of a domain with their texts, None where we cannot tell one: days and months are grouped by again."""
     items = domain.items_of(known, sys.maxsize) or ()
     if shown.kind == "float" and not all(map(_is_short, items)):  # others may not even fit in a double
         return None
     texts = [text_of(item, shown, time_zone) for item in items]
-    return None if None in texts else tuple(zip(items, texts, strict=True))
+    return None if None in texts else (*zip(items, texts, strict=True), *(_NULL if nullable else ()))
 
 
 _MOST_KEPT = 2_000  # values of a list that is kept
+_ROWS: Final = KeptByIdentity[tuple[tuple[Item, ...], ...]](8, longest=_MOST_KEPT)
+_LABELS: Final = KeptByIdentity[Labels](8, longest=_MOST_KEPT)
 _NULL: Final[tuple[Item, ...]] = ((None, None),)
 
 

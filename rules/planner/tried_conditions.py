@@ -7,13 +7,13 @@ surely means there what it means on the real database is tried, which may have a
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rules.algebra.cover import is_of_days
+from rules.algebra.cover import is_of_days, is_over
 from rules.algebra.joint_domains import is_of_rows
 from rules.algebra.narrow import is_told
 from rules.catalog import DatabaseLocale
 from rules.planner.compared_keys import is_compared
 from rules.values.domain import Values
-from rules.values.expression import Apply, Column, Expression, columns_in
+from rules.values.expression import Apply, Column, Expression, ids_in
 
 _ORDERED: Final = frozenset(("<", "<=", ">", ">=", "greatest", "least"))
 _OF_LETTERS: Final = frozenset(
@@ -28,13 +28,11 @@ def tried(
     """Those over such columns of the keys alone that say more than is known of the keys without them."""
     listed = {column.id: column for column in columns if column.type.base != "bpchar"}  # whose blanks count at times
     for condition in conditions:
-        own = {column.id: column for column in columns_in(condition)}
-        if not own or not own.keys() <= listed.keys() or _is_known(condition, keys):
+        if not is_over(condition, listed.keys()) or _is_known(condition, keys):
             continue
-        columns = [listed[number] for number in own]
-        if all(is_of_days(condition, column.id) for column in columns if column.type.is_time) and _is_alike(
-            condition, columns, locale
-        ):
+        own = [listed[number] for number in ids_in(condition)]
+        are_of_days = all(is_of_days(condition, column.id) for column in own if column.type.is_time)
+        if are_of_days and _is_alike(condition, own, locale):
             yield condition
 
 

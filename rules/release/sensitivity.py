@@ -133,11 +133,8 @@ def _check_range(measure: Measure | Choice, group_size: int) -> None:
 
 def _check_tables(block: Block, kernel: Kernel) -> None:
     """The proofs of a block's tables are read in its snapshot, so none that is read may be left out."""
-    scripts = {
-        block.statement.rows,
-        *(measure.statement.rows for measure in block.measures if isinstance(measure, Choice)),
-    }
-    scripts |= set() if block.tally is None else {block.tally.rows}
+    scripts = [block.statement.rows, *([] if block.tally is None else [block.tally.rows])]
+    scripts += [measure.statement.rows for measure in block.measures if isinstance(measure, Choice)]
     if not {str(name) for script in scripts for name in kernel.tables(script)} <= set(block.tables):
         raise Mismatch("the plan reads a table that it does not name")
 
