@@ -29,6 +29,7 @@ from rules.planner.error_bars import BARS, barred_aggregates
 from rules.planner.explain import explained
 from rules.planner.find_blocks import SUBQUERIES, BlockSite, Leaves, context_of, find_blocks, leaves_of
 from rules.planner.inner_queries import decorrelate, literals_to_read, statement_of
+from rules.planner.no_groups import without_empty_blocks
 from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, check_without_blocks, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
 from rules.planner.plan import CLOCK_WORDS, NeedsInner, Plan, Request, reads_clock, telling_zones
@@ -181,12 +182,12 @@ def _plan(
     blocks = [_showing(block, bare_outputs(results, number, block)) for number, block in enumerate(blocks)]
     marks = marks_of(results, top, request) if any(cut.body is top for cut in cuts) else {}
     places = _places(cuts, blocks, query, request, marks, resultses)
-    holes = len(request.parameter_types) + sum(map(_width, blocks)) + len(marks)
-    system_view_holes = SystemViewHoles(request.search_path, holes)
+    columns = sum(map(_width, blocks)) + len(marks)
+    system_view_holes = SystemViewHoles(request.search_path, len(request.parameter_types) + columns)
     outer = outer_statement(tree, places, system_view_holes, words)
     check_outer(tree, tables, words)
     delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
-    return Plan(
+    made = Plan(
         blocks=tuple(blocks),
         outer=outer,
         parameters=len(request.parameter_types),
@@ -200,6 +201,7 @@ def _plan(
         marks=tuple(marks.values()),
         is_inner=request.is_inner,
     )
+    return without_empty_blocks(made, columns)
 
 
 @dataclass(slots=True)
