@@ -9,7 +9,14 @@ from typing import Final
 
 import psycopg
 
-from proxy.components import Components, cause_fields, check_readable, find_differing_zones, open_components
+from proxy.components import (
+    Components,
+    catalog_for,
+    cause_fields,
+    check_readable,
+    find_differing_zones,
+    open_components,
+)
 from proxy.console.commands import Console
 from proxy.console.http import OperatorPort
 from proxy.console.session import ConsoleSession
@@ -148,7 +155,8 @@ class App:
                 check_authorities(policy, self.settings.server)
                 accounts, tls = load_accounts(policy, self.settings.rules, self._secret), read_tls(self.settings.server)
                 if self._parts is not None:
-                    engine, catalog = self._parts.engine, await self._parts.engine.catalog()
+                    engine = self._parts.engine
+                    catalog = await catalog_for(engine, self.settings)
                     await check_engine_settings(policy, engine)
                     check_readable(await engine.missing_rights(tables_to_read(policy)))
                     zones = await find_differing_zones(engine, policy, catalog, is_told=self._warns_of_zones)
@@ -259,7 +267,7 @@ class App:
         """Look once; False: the previous schema stays in force, and it is said why."""
         async with self._changing:
             try:
-                catalog = await parts.engine.catalog()
+                catalog = await catalog_for(parts.engine, self.settings)
                 if catalog == parts.catalog:
                     await parts.twins.refresh_public()
                 else:

@@ -32,6 +32,7 @@ from proxy.settings import Settings
 from proxy.synopses.cubes import CubeMaker, CubeShelf
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
+from proxy.twin.server_programs import sorted_as_twin
 from proxy.twin.twin import ClusterError, TwinError, TwinLimits
 from proxy.twin.twins import Twins
 from rules.catalog import Catalog, TableName
@@ -65,7 +66,7 @@ async def open_components(
         connections=load.running, most_cost=load.cost, settings=policy.engine_settings
     )
     stack.push_async_callback(engine.close)
-    catalog, risks = await _look_first(engine, policy, settings.retry_seconds, warns_of_zones=warns_of_zones)
+    catalog, risks = await _look_first(engine, policy, settings, warns_of_zones=warns_of_zones)
     await engine.bind(catalog.system_identifier)  # what is answered, and charged, is of this one
     freeze = Freeze(settings.rules).read_again(policy, catalog).told(policy, catalog, ())
     policy = freeze.hide(policy, catalog)
@@ -87,6 +88,11 @@ async def open_components(
     shelf = Shelf(Maker(engine, ledger, OpenDPNoise(), system_clock), twins, service.synopses.tell)
     cubes = CubeShelf(CubeMaker(engine, ledger, OpenDPNoise(), system_clock), twins, service.cubes.tell)
     return Components(engine, planner, service, sessions, catalog, twins, shelf, cubes, ledger, freeze)
+
+
+async def catalog_for(engine: Engine, settings: Settings) -> Catalog:
+    """The catalog of the database, with what the planner has to know of its twin."""
+    return sorted_as_twin(await engine.catalog(), settings.twin_binaries)
 
 
 async def find_differing_zones(engine: Engine, policy: Policy, catalog: Catalog, *, is_told: bool) -> list[str]:
@@ -117,12 +123,12 @@ def cause_fields(error: Exception) -> dict[str, str]:
 
 
 async def _look_first(
-    engine: WatchedEngine, policy: Policy, retry_seconds: float, *, warns_of_zones: bool
+    engine: WatchedEngine, policy: Policy, settings: Settings, *, warns_of_zones: bool
 ) -> tuple[Catalog, list[str]]:
     """The catalog, and what our role may do too much or zones differ in, as soon as the database lets us in."""
     while True:
         try:
-            catalog, named = await engine.catalog(), tables_to_read(policy)
+            catalog, named = await catalog_for(engine, settings), tables_to_read(policy)
             await check_engine_settings(policy, engine)
             check_readable(await engine.missing_rights(named))
             risks = await engine.risks(named) + check_clock(await find_ahead(engine))
@@ -131,8 +137,8 @@ async def _look_first(
             raise ConfigurationError(str(error)) from None
         except EngineError as error:
             tell(f"{error or 'the catalog cannot be read'}; trying again")
-            warn("database_away", retry_seconds=retry_seconds, **cause_fields(error))
-        await asyncio.sleep(retry_seconds)
+            warn("database_away", retry_seconds=settings.retry_seconds, **cause_fields(error))
+        await asyncio.sleep(settings.retry_seconds)
 
 
 async def _open_twins(settings: Settings, engine: Engine, catalog: Catalog, policy: Policy) -> Twins:

@@ -203,6 +203,7 @@ class DatabaseLocale:
     collate: str = "C"
     ctype: str = "C"
     locale: str = ""  # of ICU or PostgreSQL's own
+    is_twins: bool = True  # whether the twin does so too
 
 
 @frozen

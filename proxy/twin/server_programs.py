@@ -13,6 +13,7 @@ from proxy.process_isolation import bare_environment
 from proxy.twin.embedded import ClusterError, can_run, server_binaries
 from proxy.twin.steps import literal
 from rules.catalog import Catalog, DatabaseLocale
+from rules.frozen import replace
 
 TWIN_VERSIONS: Final = range(16, 19)  # that the twin's walls were tried on
 _PROGRAMS: Final = ("postgres", "initdb")
@@ -82,6 +83,18 @@ def create_options(database_locale: DatabaseLocale, twin_version: int) -> str:
             if collate and ctype:
                 return f" LC_COLLATE {literal(collate)} LC_CTYPE {literal(ctype)}"
     return ""
+
+
+def sorted_as_twin(catalog: Catalog, binaries: Path | None) -> Catalog:
+    """The catalog, which says whether the twin of these programs, or of the wheel's, sorts texts as the database does.
+
+    A program of the machine may be older than PostgreSQL's own locales. The database "postgres" is there already.
+    """
+    given = catalog.locale
+    version = version_for(catalog.version) if binaries is None else TWIN_VERSIONS[0]
+    is_plain = given.provider == "c" and {given.collate, given.ctype} <= set(_BY_CODE_POINT)
+    is_made = catalog.database != "postgres" and bool(create_options(given, version))
+    return replace(catalog, locale=replace(given, is_twins=is_plain or is_made))
 
 
 def collation_notes(catalog: Catalog, twin_version: int) -> Iterator[str]:

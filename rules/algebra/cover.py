@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
+from functools import reduce
 from typing import Final
 
 from rules.algebra.nodes import Filter, Gathered, Join, Node, PerUnit, Project, Scan, SemiJoin, Windowed
@@ -163,19 +164,30 @@ def _is_plain(expression: Expression, number: int) -> bool:
     return False
 
 
-def clamped(keys: Sequence[Expression], number: int) -> domain.Domain:
-    """The bounds between which all keys hold a column."""
-    held: domain.Domain = domain.ANYTHING
-    for key in keys:
-        for clamp in _clamps(key):
-            if number in ids_in(clamp):
-                held = domain.union(held, clamp.domain) if held != domain.ANYTHING else clamp.domain
-    return held
+def reached(keys: Sequence[Expression], computed: Mapping[int, Expression]) -> list[Expression]:
+    """The keys, and what their columns are computed from, each once."""
+    expressions, seen = list(keys), set[int]()
+    for expression in expressions:
+        for number in sorted(ids_in(expression) - seen):
+            seen.add(number)
+            if isinstance(source := computed.get(number), Apply):
+                expressions.append(source)
+    return expressions
 
 
-def _clamps(expression: Expression) -> Iterator[Apply]:
-    if isinstance(expression, Apply):
-        if expression.name in _PASSING:
-            yield expression
-        for argument in expression.arguments:
-            yield from _clamps(argument)
+def clamped(expressions: Sequence[Expression], number: int) -> domain.Domain:
+    """The bounds between which all expressions hold a column."""
+    held = [hold for expression in expressions for hold in _held(expression, number)]
+    return domain.ANYTHING if not held or domain.ANYTHING in held else reduce(domain.union, held)
+
+
+def _held(expression: Expression, number: int) -> Iterator[domain.Domain]:
+    """The bounds of a column at each place where it stands."""
+    match expression:
+        case Column(id=own) if own == number:
+            yield domain.ANYTHING
+        case Apply(name=name, domain=bounds) if name in _PASSING and number in ids_in(expression):
+            yield bounds
+        case Apply(arguments=arguments):
+            for argument in arguments:
+                yield from _held(argument, number)

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from math import prod
 
-from rules.algebra.cover import Cover, clamped, cover_of, equal_columns, is_of_days, is_over
-from rules.algebra.nodes import Node, Scan
+from rules.algebra.cover import Cover, clamped, cover_of, equal_columns, is_of_days, is_over, reached
+from rules.algebra.nodes import Node
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
-from rules.bind.table import scan
 from rules.frozen import replace
 from rules.functions.function import Needed
 from rules.planner.compared_keys import can_be
 from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed, tables_of
+from rules.planner.referred_tables import referred
 from rules.planner.select_partitions import Item, KeyPart, item_of, own_part
-from rules.planner.tried_conditions import tried
+from rules.planner.tried_conditions import means_the_same, tried
 from rules.refusal import TooComplex
 from rules.sql.limits import check_size
 from rules.values import domain, value
@@ -87,7 +87,7 @@ class _Cover:
         made.columns = [table.columns() for table in made.tables]
         made._count_days()
         made._try()
-        made.resolved = [made._resolve(key) for key in keys]
+        made.resolved = [made._asked(key) for key in keys]
         return made
 
     def components(self) -> list[list[int]]:
@@ -131,7 +131,7 @@ class _Cover:
         names = {number: f"c{place}" for place, number in enumerate(_in_order(pieces, used), start=1)}
         tables = [piece for piece in pieces if isinstance(piece, PublicTables)]
         read = self.context.read_there(scan.table for table in tables for scan in table.scans)
-        tied = {table: replace(table, on=self._ties(table, owned), on_real=bool(read)) for table in tables}
+        tied = {table: replace(self._tied(table, owned), on_real=bool(read)) for table in tables}
         pieces = [tied[piece] if isinstance(piece, PublicTables) else piece for piece in pieces]
         sql = groups_sql(pieces, conditions, chosen, keys, names, min(limit + 1, MOST_ROWS))
         try:
@@ -194,30 +194,19 @@ class _Cover:
             if domain.number_of_items(column.domain, MOST_ROWS) is not None and isinstance(column.domain, Values):
                 continue  # by type or rules
             origins = self.same.get(number, frozenset([number]))
-            target = next((found for scan in self.cover.scans() if (found := self._target(scan, origins))), None)
+            targets = (referred(scan, origins, self.context, self.fresh) for scan in self.cover.scans())
+            target = next(filter(None, targets), None)
             if target is not None:
-                referred, other = target
-                self.tables.append(PublicTables((referred,), optional=column.nullable))
+                there, other = target
+                self.tables.append(PublicTables((there,), optional=column.nullable))
                 self.same[number] = self.same.get(number, frozenset([number])) | {other}
-
-    def _target(self, scanned: Scan, origins: frozenset[int]) -> tuple[Scan, int] | None:
-        """The public table that one of these columns refers to, and the column there."""
-        table = self.context.catalog.find_table(scanned.table)
-        names = {name for number, name in scanned.names if number in origins and name}
-        for key in () if table is None else table.foreign_keys:
-            rules = self.context.policy.find_table(key.target)
-            target = self.context.catalog.find_table(key.target)
-            if key.proves and len(key.columns) == 1 and key.columns[0] in names and rules and target and rules.public:
-                made, columns = scan(target, rules, self.context.policy, self.context.catalog, lambda: next(self.fresh))
-                other = dict(columns).get(key.target_columns[0])
-                return None if other is None else (made, other)
-        return None
 
     def _count_days(self) -> None:
         """Columns of dates and times of which the keys tell no more than the day: all days between their bounds."""
         columns = {column.id: column for key in self.keys for column in columns_in(key) if column.type.is_time}
+        expressions = reached(self.keys, self.cover.computed)  # a key may be the hour of another's moment
         for number, column in columns.items():
-            used = [key for key in self.keys if number in ids_in(key)]
+            used = [expression for expression in expressions if number in ids_in(expression)]
             if all(is_of_days(key, number) for key in used):
                 bounded = replace(column, domain=domain.intersect(column.domain, clamped(used, number)))
                 made = every_day(number, bounded, self.context.time_zone)
@@ -234,6 +223,21 @@ class _Cover:
 
     def _is_apart(self, number: int) -> bool:
         return self.same.get(number, frozenset([number])).isdisjoint(self._public())
+
+    def _asked(self, key: Expression) -> Expression | None:
+        """A key over public rows and lists, if the twin computes of them what the real database does."""
+        resolved = self._resolve(key)
+        return resolved if resolved is not None and self._is_alike(resolved) else None
+
+    def _is_alike(self, expression: Expression) -> bool:
+        """Return whether an expression over public rows and lists is the same on the twin, and at noon as all day."""
+        columns = {number: column for table in self.columns for number, column in table.items()}
+        for made in self.lists.values():
+            columns[made.number] = replace(made.columns()[made.number], domain=made.expression.domain)
+        days = [made.number for made in self.lists.values() if made.days is not None]
+        own = [columns[number] for number in ids_in(expression) if number in columns]
+        is_of_noons = all(is_of_days(expression, number) for number in days)
+        return is_of_noons and means_the_same(expression, own, self.context.catalog.locale)
 
     def _resolve(self, expression: Expression) -> Expression | None:
         """An expression over the columns of public rows and lists; None where it depends on something else.
@@ -286,7 +290,8 @@ class _Cover:
     def _conditions(self) -> list[Expression]:
         """Return what is known to hold of public columns, and which of them are equal because others are."""
         public = self._public()
-        expressions = [condition for condition in self.cover.conditions if is_over(condition, public)] + self.tried
+        conditions = (condition for condition in self.cover.conditions if is_over(condition, public))
+        expressions = [*filter(self._is_alike, conditions), *self.tried]
         covered = {
             number: Column(number, column.type)
             for table, columns in zip(self.tables, self.columns, strict=True)
@@ -302,8 +307,10 @@ class _Cover:
     def _public(self) -> frozenset[int]:
         return frozenset[int]().union(*self.columns)
 
-    def _ties(self, table: PublicTables, owned: set[int]) -> tuple[Expression, ...]:
-        return tuple(expression for expression in table.on if is_over(expression, owned))
+    def _tied(self, table: PublicTables, owned: set[int]) -> PublicTables:
+        """A table with those of its conditions that the twin can try."""
+        ties = (tie for tie in table.on if is_over(tie, owned) and self._is_alike(tie))
+        return replace(table, conditions=tuple(filter(self._is_alike, table.conditions)), on=tuple(ties))
 
     def _chosen(self, number: int) -> Values | None:
         """The values that conditions leave of a public column, where these are listed."""

@@ -17,7 +17,7 @@ from rules.values.expression import Apply, Column, Expression, ids_in
 
 _ORDERED: Final = frozenset(("<", "<=", ">", ">=", "greatest", "least"))
 _OF_LETTERS: Final = frozenset(
-    "lower upper initcap ilike ~ ~* regexp_like regexp_replace regexp_substr regexp_count substring".split()
+    "lower upper initcap ilike ~~* !~~* ~ ~* regexp_like regexp_replace regexp_substr regexp_count substring".split()
 )
 _OTHER_CASES: Final = ("tr", "az", "lt")  # languages in which I is no capital of i, or i keeps its dot
 
@@ -36,13 +36,18 @@ def tried(
             yield condition
 
 
+def means_the_same(expression: Expression, columns: list[Column], locale: DatabaseLocale) -> bool:
+    """Return whether the twin makes the same of these columns: it may sort texts, or fold their case, otherwise."""
+    return locale.is_twins or _is_alike(expression, columns, locale)
+
+
 def _is_known(condition: Expression, keys: tuple[Expression, ...]) -> bool:
     """Return whether a condition stands in the domain of a column, in that of the one key, or in a list of rows."""
     return is_told(condition) or is_of_rows(condition) or (len(keys) == 1 and is_compared(keys[0], condition))
 
 
 def _is_alike(condition: Expression, columns: list[Column], locale: DatabaseLocale) -> bool:
-    """Return whether a condition is true of the same listed values wherever it is tried."""
+    """Return whether an expression is the same of the same listed values wherever it is computed."""
     calls = list(_calls(condition))
     if any(call.name in _ORDERED and any(each.type.kind == "text" for each in call.arguments) for call in calls):
         return False
@@ -54,8 +59,9 @@ def _is_alike(condition: Expression, columns: list[Column], locale: DatabaseLoca
 
 def _has_plain_letters(column: Column) -> bool:
     """Return whether all listed values have letters of English alone, whose case is the same in most languages."""
-    items = column.domain.items if isinstance(column.domain, Values) else ()
-    return all(item.isascii() for item in items if isinstance(item, str))
+    if column.type.kind != "text":
+        return True
+    return isinstance(column.domain, Values) and all(str(item).isascii() for item in column.domain.items)
 
 
 def _calls(expression: Expression) -> Iterator[Apply]:

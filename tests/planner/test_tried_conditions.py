@@ -1,7 +1,11 @@
 """Conditions on columns of listed keys: only groups that rows can be in are listed, and the answer is PostgreSQL's."""
 
+import re
+from decimal import Decimal
+
 import pytest
 
+from rules.catalog import DatabaseLocale
 from rules.frozen import replace
 from rules.mechanisms.release_plan import PublicGroups
 from rules.planner.plan import NeedsInner, Request
@@ -9,6 +13,7 @@ from rules.planner.planner import plan
 from tests.planner.planned import Planner
 from tests.support import shop
 
+ITEMS = "FROM order_items JOIN products AS p ON p.id = product_id"
 ORDERS = "FROM customers AS c JOIN orders AS o ON o.customer_id = c.id"
 
 
@@ -23,7 +28,8 @@ def rows(planner: Planner, sql: str) -> list[tuple[str | None, ...]]:
 
 def is_asked(planner: Planner, sql: str) -> bool:
     """Whether the twin is asked for a list of groups first."""
-    return isinstance(plan(Request(sql, ("pg_catalog", "public")), planner.policy, planner.catalog), NeedsInner)
+    request = Request(sql, ("pg_catalog", "public"), delta=Decimal("1e-9"))
+    return isinstance(plan(request, planner.policy, planner.catalog), NeedsInner)
 
 
 @pytest.mark.parametrize(
@@ -106,3 +112,71 @@ def test_values_that_are_not_declared_keep_their_group(planner: Planner) -> None
     sql = "SELECT city, count(*) FROM customers WHERE city LIKE 'B%' GROUP BY city"
 
     assert ("other",) in rows(Planner(planner.dsn, rules), sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_asked_elsewhere"),
+    [
+        ("SELECT upper(city), count(*) FROM customers WHERE length(city) > 4 GROUP BY 1", False),
+        ("SELECT initcap(city), count(*) FROM customers WHERE city LIKE '%n' GROUP BY 1", False),
+        ("SELECT city, count(*) FROM customers WHERE city ~~* 'k%' GROUP BY 1", False),
+        ("SELECT city || '!', count(*) FROM customers WHERE length(city) > 4 GROUP BY 1", True),
+        (f"SELECT lower(p.name), count(*) {ITEMS} GROUP BY 1", False),
+        (f"SELECT greatest(p.name, 'm'), count(*) {ITEMS} GROUP BY 1", False),
+        (f"SELECT p.name, count(*) {ITEMS} GROUP BY 1", True),
+    ],
+)
+def test_a_twin_of_another_locale_lists_only_what_is_the_same_there(
+    planner: Planner, sql: str, is_asked_elsewhere: bool
+) -> None:
+    other = Planner(planner.dsn, shop.RULES.replace("Porto", "Köln"))
+    other.catalog = replace(other.catalog, locale=DatabaseLocale("i", "C", "C", "en-US", is_twins=False))
+
+    assert is_asked(other, sql) is is_asked_elsewhere
+
+
+@pytest.mark.parametrize("condition", ["p.name > 'Product 2'", "lower(p.name) = 'product 1'", "p.name ILIKE '%t 1%'"])
+def test_public_rows_are_left_out_by_their_order_only_where_the_twin_has_it(planner: Planner, condition: str) -> None:
+    """A group of the real database's order or letters would be missing, with all its rows."""
+    sql = f"SELECT p.name, count(*) {ITEMS} WHERE {condition} GROUP BY 1"
+    other = Planner(planner.dsn)
+    other.catalog = replace(other.catalog, locale=DatabaseLocale("c", "xx_XX", "xx_XX", is_twins=False))
+
+    assert len(rows(planner, sql)) < len(rows(other, sql)) == 30
+
+
+@pytest.mark.parametrize(
+    ("keys", "source"),
+    [
+        ("hour, ordered_at::date", "(SELECT extract(hour FROM ordered_at) AS hour, ordered_at FROM orders) AS o"),
+        (
+            "l.late, date_trunc('month', ordered_at)",
+            "orders AS o, LATERAL (SELECT (o.ordered_at::time > '13:00')::int AS late) AS l",
+        ),
+        ("ordered_at::date + p.id", "orders LEFT JOIN products AS p ON p.id = 7 AND ordered_at::time > '13:00'"),
+    ],
+)
+def test_no_key_and_no_join_of_hours_is_evaluated_at_noon(planner: Planner, keys: str, source: str) -> None:
+    """Beside a key of days: the moments of its column are listed as one of each day."""
+    rest = f"FROM {source} WHERE ordered_at < '2024-03-01'"
+    shown = ", ".join(f"({key})::text" for key in re.split(r", (?!ord\w+\))", keys))
+
+    found = planner.truth(f"SELECT DISTINCT {shown} {rest}")
+
+    listed = {tuple(map(_plain, row)) for row in rows(planner, f"SELECT {keys}, count(*) {rest} GROUP BY {keys}")}
+    assert {tuple(map(_plain, row)) for row in found} <= listed
+
+
+def test_values_outside_of_bounds_keep_their_group_where_null_is_left_out(shop_database: Planner) -> None:
+    sql = "SELECT birth_date, extract(isodow FROM birth_date), count(*) FROM customers {} GROUP BY 1, 2"
+
+    for condition in ("WHERE birth_date IS NOT NULL", "WHERE extract(dow FROM birth_date) < 9"):
+        assert (None, None) in rows(shop_database, sql.format(condition))
+
+
+@pytest.fixture
+def shop_database(planner: Planner) -> Planner:
+    """Whose birth dates beyond their bounds are a group of their own."""
+    bounds = "birth_date: {lower: 1920-01-01, upper: 2012-12-31}"
+    narrow = "birth_date: {lower: 1960-01-01, upper: 1962-12-31, other: true}"
+    return Planner(planner.dsn, shop.RULES.replace(bounds, narrow))

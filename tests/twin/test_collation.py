@@ -8,7 +8,7 @@ import pytest
 
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
-from proxy.twin.server_programs import collation_notes, create_options
+from proxy.twin.server_programs import collation_notes, create_options, sorted_as_twin
 from proxy.twin.twin import Twin, TwinLimits
 from rules.catalog import Catalog, DatabaseLocale
 from tests.conftest import RealDatabase
@@ -52,6 +52,14 @@ def test_what_the_twin_cannot_have_is_said(given: DatabaseLocale, words: str) ->
     notes = list(collation_notes(catalog, 18))
     assert [words in note for note in notes] == [True] * bool(words)
     assert bool(create_options(given, 18)) is not bool(words)
+    assert sorted_as_twin(catalog, None).locale.is_twins is not bool(words)
+
+
+def test_a_database_that_the_twins_server_has_from_the_start_sorts_by_code_point() -> None:
+    builtin, of_system = DatabaseLocale("b", "C", "C", "C.UTF-8"), DatabaseLocale("c", "C.UTF-8", "C.UTF-8")
+    for given in (builtin, of_system, DatabaseLocale()):
+        catalog = replace(Catalog("postgres", 180000, "", "UTF8", ()), locale=given)
+        assert sorted_as_twin(catalog, None).locale.is_twins is (given == DatabaseLocale())
 
 
 def test_the_twins_server_makes_what_it_is_told_to() -> None:
