@@ -118,7 +118,13 @@ def _column(
     image = domain.union(left.domain, right.domain)
     declared = domain.union(left.declared, right.declared)
     nullable, collated = left.nullable or right.nullable, left.collated or right.collated
-    column = Column(fresh(), common, image, declared, nullable=nullable, name=name, collated=collated)
+    column = Column(
+        *(fresh(), common, image, declared),
+        nullable=nullable,
+        name=name,
+        other=first.other or second.other,
+        collated=collated,
+    )
     return (one, two), (left.id, right.id), column
 
 

@@ -67,6 +67,15 @@ def test_all_rows_are_in_some_group(
         assert row is not None and found[group] == row[0]
 
 
+@pytest.mark.parametrize("union", ["UNION ALL", "UNION"])
+def test_a_column_of_a_union_has_one_too(planner: Planner, connection: psycopg.Connection, union: str) -> None:
+    branches = f"SELECT id, city FROM customers WHERE is_vip {union} SELECT id, city FROM customers WHERE NOT is_vip"
+    block = planner.block(f"SELECT city, count(*) FROM ({branches}) AS u GROUP BY city")
+    found = counts(planner, connection, block)
+
+    assert found["other",] > 0 and sum(found.values()) == shop_data.CUSTOMERS
+
+
 def test_moments_beyond_their_bounds_are_the_group_of_null(planner: Planner, connection: psycopg.Connection) -> None:
     made = planner.plan("SELECT date_trunc('month', ordered_at), count(*) FROM orders GROUP BY 1")
     (block,) = made.blocks
