@@ -27,7 +27,7 @@ from proxy.execute.answer_cache import fresh_since, with_others
 from proxy.execute.audit import BudgetAlerts, Faults, failures_of, inner_failure
 from proxy.execute.chosen_bounds import choose_bounds, list_groups
 from proxy.execute.clock import Clock
-from proxy.execute.known_releases import Relatives
+from proxy.execute.known_releases import Relatives, with_own_vectors
 from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore
 from proxy.execute.question import Question, tables_of
 from proxy.execute.rulebook import StatementContext
@@ -172,7 +172,7 @@ class PrivateExecution:
         self, receipt: Receipt, drawn: Sequence[Answered], context: StatementContext, *, reuse: bool
     ) -> list[Answered]:  # fmt: skip
         datetime = fresh_since(context, self.clock()) if reuse else None
-        releases = [question.releases(noised) for question, noised in drawn]
+        releases = with_own_vectors([question.releases(noised) for question, noised in drawn])
         try:
             await self.faults.write(context.analyst)
             with stage("settle"):

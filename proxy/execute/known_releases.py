@@ -5,14 +5,16 @@ of each is the least squares estimate over all that is on the analyst's account 
 releases these are follows from the question and the ledger alone.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import count
 from typing import Final
 
-from rules.accounting.store import KeptRelease, ServableReleases
+from rules.accounting.store import KeptRelease, Release, ServableReleases
 from rules.mechanisms.additive import noise_of, noise_paid
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.release_plan import Choice, Measure
@@ -176,6 +178,18 @@ def first_sights(kept_releases: Iterable[KeptRelease]) -> list[KeptRelease]:
         if not each.paid:
             first.setdefault(each.vector or (each.id,), each)
     return [each for vector, each in first.items() if vector not in paid]
+
+
+def with_own_vectors(drawn: Iterable[Sequence[Release]]) -> list[list[Release]]:
+    """What was drawn for several questions, with vectors that are no other question's.
+
+    Two of them may have one key, by which the ledger keeps what they are of, and each was paid for by itself.
+    """
+    numbers = defaultdict[tuple[int, int], int](count().__next__)
+    return [
+        [each if each.vector is None else replace(each, vector=numbers[place, each.vector]) for each in releases]
+        for place, releases in enumerate(drawn)
+    ]
 
 
 def _by_groups(kept: Kept) -> Iterable[Kept]:

@@ -1,6 +1,7 @@
 """Plans that a taken-over planner writes, through the product's kernel and a real database: what is told is paid."""
 
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,13 +11,14 @@ from proxy.execute.repeated_statements import Plans
 from rules.catalog import TableName
 from rules.kernel.bounded import Statement
 from rules.kernel.keys import Listed
-from rules.kernel.measures import Count, Units
+from rules.kernel.measures import Case, Count, Units
 from rules.kernel.script import Filter, Scan
+from rules.mechanisms.noised_outputs import Count as Counted
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups, Top
 from rules.planner.plan import Request
 from rules.refusal import CannotRun, InnerFailure, Mismatch
 from rules.release.sensitivity import enforced
-from rules.values.expression import Apply, Column, Constant
+from rules.values.expression import TRUE, Apply, Column, Constant
 from rules.values.types import BOOLEAN, INT4, TEXT
 from tests.execute.desk import Desk
 from tests.execute.plans import FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
@@ -87,6 +89,34 @@ async def test_a_release_of_many_groups_is_no_choice_of_few(desk: Desk) -> None:
     await desk.ask(listed)
     answer = await desk.ask(top)
     assert len(answer.columns[0]) == 1
+
+
+def pivot(first: int) -> Block:
+    """How many customers leave these remainders: one vector."""
+    conditions = tuple(
+        Apply("", "({0} % 4 = {1})", (Column(1, INT4), Constant(INT4, str(first + case))), BOOLEAN) for case in (0, 1)
+    )
+    counts = tuple(Count(TRUE, Case(0, number)) for number in (0, 1))
+    measures = tuple(Measure(f"of {first + case}", 1, Decimal(1), vector=0) for case in (0, 1))
+    block = block_of(UNITS, groups=PublicGroups(((),), ((),)), canonical="remainders")
+    statement = Statement(CUSTOMERS, (), counts, 1, pivots=(conditions,))
+    outputs, types = (Counted(0), Counted(1)), ("bigint", "bigint")
+    return replace(block, statement=statement, keys=(), measures=measures, outputs=outputs, output_types=types)
+
+
+async def test_vectors_of_two_questions_with_one_key_are_two(desk: Desk) -> None:
+    """Each was paid for when it was drawn, so it is paid for by whoever sees it then, and in a new period by all."""
+    daily = {"budget": desk.policy.budget.model_copy(update={"per": "day"}), "fresh_for": timedelta(days=9)}
+    desk.service = desk.open(desk.policy.model_copy(update=daily))
+    asked = [hostile(desk, pivot(0)), hostile(desk, pivot(2))]
+
+    first = await desk.ask(*asked)
+    assert await desk.spent() == (2, 2)
+    assert (await desk.ask(*asked, analyst="bob")).columns == first.columns
+    assert await desk.spent("bob") == (2, 2)
+    desk.now += timedelta(days=1)
+    assert (await desk.ask(*asked, analyst="bob")).columns == first.columns
+    assert await desk.spent("bob") == (2, 2)
 
 
 async def test_a_plan_spends_no_more_than_its_statement_may(desk: Desk) -> None:
