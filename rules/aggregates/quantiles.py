@@ -16,7 +16,7 @@ from rules.frozen import frozen, replace
 from rules.functions.guard import as_passed, as_value, check_blanks
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.summand import Lattice, Summand
-from rules.mechanisms.noised_outputs import Chosen, ChosenList, Ends, Text
+from rules.mechanisms.noised_outputs import MOST_CANDIDATES, Chosen, ChosenList, Ends, Text
 from rules.mechanisms.release_plan import End
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
@@ -26,7 +26,6 @@ from rules.values.expression import Constant, Expression
 from rules.values.types import FLOAT8, Type
 from rules.values.value import text_of
 
-MOST_CANDIDATES = 4096
 _FINEST = 10**6  # parts of the rows: ranks are whole numbers of such parts, and stay in the range of scores
 _SECOND = 10**6  # microseconds
 _DAY_HINT = (

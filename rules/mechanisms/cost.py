@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Self
+from typing import Final, Self
 
 from rules.frozen import frozen
 from rules.mechanisms.release_plan import Ladder, Top
@@ -11,6 +11,7 @@ from rules.mechanisms.release_plan import Ladder, Top
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
 UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
 _DOWN = Context(prec=80, rounding=ROUND_FLOOR)
+LEAST_PRICE: Final = Decimal("1e-30")  # of a draw: no double has the scale of much less
 
 
 _SIX = Context(prec=6, rounding=ROUND_CEILING)

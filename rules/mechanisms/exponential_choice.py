@@ -31,7 +31,7 @@ from rules.mechanisms.release_plan import Choice, FromEnd, MostFrequent, Quantil
 from rules.policy.model import NoiseKind
 from rules.refusal import NotSupported
 
-_LOWEST = -(2**62)  # scores are cut there, which moves none of them further than the rows did
+_LOWEST, _HIGHEST = -(2**62), 2**62  # scores are cut there, which moves none of them further than the rows did
 _CANDIDATES = 1024  # at most
 _SURE = 0.001  # β
 _FEWEST = 25
@@ -43,7 +43,7 @@ _LEAST_LISTED: Final = 3  # times the groups that are asked for
 def choose(choice: Choice, histogram: Sequence[int], noise: Noise, *, group_size: int) -> int:
     """The number of the chosen candidate in one group."""
     shift = shift_of(choice, group_size=group_size)
-    scores = [max(_LOWEST, score) for score in score_candidates(choice.target, histogram, shift)]
+    scores = [max(_LOWEST, min(score, _HIGHEST)) for score in score_candidates(choice.target, histogram, shift)]
     sensitivity = choice.sensitivity * group_size * step(choice.target)
     return noise.choose(scores, sensitivity=sensitivity, epsilon=choice.epsilon)
 

@@ -6,6 +6,7 @@ Only noise is in a margin. What clamping, truncation and thresholds take away is
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from rules.mechanisms.distribution import Distribution
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]  # groups × replicates
 
+
+MOST_CANDIDATES: Final = 4_096  # of a choice: each has a draw in every group
+MOST_DIGITS: Final = 16_383  # after the point, as numeric has them
 
 Text = str | None  # a value as PostgreSQL prints it; None is NULL
 
@@ -145,6 +149,8 @@ class Estimate:
         """Return what is shown of it is far below its error."""
         return 2 if self.bounds is None else 6
 
+
+InDigits = Sum | CentredSum | Average | Statistic  # so many are shown, as the query asks for
 
 # Each is computed from noised integers alone.
 Output = Count | Sum | CentredSum | Average | Statistic | Chosen | ChosenList | Estimate

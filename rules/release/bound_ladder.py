@@ -17,7 +17,7 @@ One unit moves X by 0 to 64, so discrete Laplace noise of scale 64/Îµ makes it Î
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
@@ -34,6 +34,7 @@ LEAST_CEILING = 4  # below, there is nothing to gain
 _SURE = 2  # how many times the choice's own noise a step has to be worth at least
 _EIGHT_TENTHS = Fraction(4, 5)  # of the deviation is the mean absolute value of a normal draw
 _UP = Context(prec=12, rounding=ROUND_CEILING)
+_DOWN = Context(prec=80, rounding=ROUND_FLOOR)  # for prices of many digits: exact, or less
 
 
 class MalformedRows(Exception):
@@ -134,7 +135,7 @@ def draw_climb(ladder: Ladder, noise: Noise, *, group_size: int) -> tuple[int, .
     """
     for_steps = _third(ladder.epsilon)
     reach = PARTS * group_size
-    threshold = _one_sided(1, reach, ladder.epsilon - for_steps, noise)
+    threshold = _one_sided(1, reach, _DOWN.subtract(ladder.epsilon, for_steps), noise)
     return threshold + _one_sided(len(ladder.thresholds), reach, for_steps, noise)
 
 

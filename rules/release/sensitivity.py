@@ -12,12 +12,16 @@ from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
 from rules.kernel.measures import MOST_SENSITIVE, Sum
 from rules.kernel.special.blocks import BlockStatement
 from rules.kernel.statement import Bounded, Measured, Numbers, Texts
-from rules.mechanisms.exponential_choice import place_for_extreme, step
-from rules.mechanisms.noised_outputs import Estimate
+from rules.mechanisms.additive import NOISES
+from rules.mechanisms.cost import LEAST_PRICE
+from rules.mechanisms.exponential_choice import place_for_extreme, shift_of, step
+from rules.mechanisms.noised_outputs import MOST_CANDIDATES, MOST_DIGITS, Estimate, InDigits
 from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups, Top
 from rules.refusal import Mismatch, TooComplex
 from rules.release.outputs import show
+from rules.release.release import plain_measure
 from rules.replay import Kernel
+from rules.sql.session_settings import LEAST_CONFIDENCE, MOST_CONFIDENCE
 
 _MANY = 1_000  # rows, of which every statistic is defined
 
@@ -117,6 +121,8 @@ def _enforced_choice(choice: Choice, kernel: Kernel) -> Choice:
     if len(measured) != 1:
         raise Mismatch("the plan chooses by a statement that is no histogram")
     sensitivity = measured[0].sensitivity
+    if not 1 <= choice.candidates <= MOST_CANDIDATES:
+        raise Mismatch("the plan chooses among more candidates than are noised")
     target = choice.target
     if isinstance(target, FromEnd):
         target = replace(target, place=place_for_extreme(choice.candidates, sensitivity.l1, choice.epsilon))
@@ -126,6 +132,10 @@ def _enforced_choice(choice: Choice, kernel: Kernel) -> Choice:
 def _check_range(measure: Measure | Choice, group_size: int) -> None:
     """Refuse, before anything is charged, what noise could not be drawn for."""
     times = step(measure.target) if isinstance(measure, Choice) else 1
+    try:
+        _ = shift_of(measure, group_size=group_size) if isinstance(measure, Choice) else 0
+    except (ArithmeticError, ValueError):
+        raise Mismatch("the plan has an error bar of no level") from None
     if measure.sensitivity * group_size * times > MOST_SENSITIVE:
         hint = "Use narrower bounds, or lower noisegate.rows_per_unit."
         raise TooComplex("one unit could change this result by more than noise can be drawn for", hint=hint)
@@ -140,12 +150,15 @@ def _check_tables(block: Block, kernel: Kernel) -> None:
 
 
 def _check_prices(block: Block) -> None:
-    """Sums of what was charged never fall: nothing is charged less than nothing, and what is free has no noise."""
+    """Sums of what was charged never fall: nothing is charged less than nothing, and what is free has no noise.
+
+    Nor is a scale looked for that no double has: that would take for ever.
+    """
     prices = [mechanism.epsilon for mechanism in (*block.measures, *block.ladders)]
     prices += [] if block.report is None else [block.report]
     prices += [] if block.top is None else [block.top.epsilon]
     delta = block.groups.delta if isinstance(block.groups, PrivateGroups) else None
-    if not all(price > 0 for price in prices) or (delta is not None and not 0 < delta < 1):
+    if not all(price >= LEAST_PRICE for price in prices) or (delta is not None and not 0 < delta < 1):
         raise Mismatch("the plan has a price that is none")
 
 
@@ -180,10 +193,16 @@ def _check_threshold(block: Block, numbers: Bounded | Numbers) -> None:
             place = None if numbers.threshold is None else numbers.threshold.measure
             if place is None or summed[place : place + 1] != [index]:
                 raise Mismatch("the plan has another count of units for its threshold than its statement")
+            if not NOISES[plain_measure(block, index).noise].is_pure:
+                raise Mismatch("the plan has other noise for its threshold than that whose tail is known")
 
 
 def _check_outputs(block: Block) -> None:
     """Refuse, before anything is charged, outputs that could not be computed of what the measures are."""
+    if not all(0 <= output.digits <= MOST_DIGITS for output in block.outputs if isinstance(output, InDigits)):
+        raise Mismatch("the plan shows more digits than a number has")
+    if not LEAST_CONFIDENCE <= block.level <= MOST_CONFIDENCE:
+        raise Mismatch("the plan has error bars of no level")
     choices = [measure.candidates if isinstance(measure, Choice) else None for measure in block.measures]
     of_chance = [0, 0] * sum(isinstance(output, Estimate) for output in block.outputs)  # see `estimates.placed`
     for number in (0, _MANY):

@@ -129,6 +129,13 @@ def test_a_candidate_is_chosen_in_every_group_of_the_list_from_its_own_statement
     assert source.asked == [(2, 80, Decimal(1)), (3, 80, Decimal(1)), (3, 80, Decimal(1))]
 
 
+@pytest.mark.parametrize("target", [MostFrequent(), Quantile(Fraction(10**6 - 1, 10**6)), FromEnd(9)])
+def test_no_histogram_has_scores_that_could_not_be_noised(target: Target) -> None:
+    """Sums saturate at 2^62, and a failure would tell of them."""
+    chosen = choose(replace(CHOICE, target=target), [0, 2**62, 2**64], OpenDPNoise(), group_size=1)
+    assert chosen in range(3)
+
+
 @pytest.mark.extended
 def test_many_groups_of_many_candidates_take_no_more_room_than_their_rows() -> None:
     groups = tuple((f"city {number}",) for number in range(500))

@@ -142,6 +142,13 @@ def test_the_noise_of_a_choice_is_one_sided_and_drawn_for_every_step() -> None:
     assert all(number >= 0 for _ in range(200) for number in draw_climb(ladder, OpenDPNoise(), group_size=1))
 
 
+def test_parts_of_a_price_of_many_digits_are_no_more_than_the_whole() -> None:
+    noise, epsilon = NoNoise(), Decimal("0." + "1" * 29 + "97")
+    draw_climb(replace(ROWS, epsilon=epsilon), noise, group_size=1)
+
+    assert sum(Fraction(part) for _, _, part in noise.asked) <= Fraction(epsilon)
+
+
 def test_a_step_is_worth_the_noise_of_all_groups_and_never_less_than_the_choice_can_tell() -> None:
     half, tenth = Noisy(Decimal("0.5")), Decimal("0.1")
     assert thresholds_of((1, 2, 4), 18, [half, half], tenth) == (36 * PARTS,) * 2

@@ -14,11 +14,12 @@ from rules.kernel.keys import Bins, Found, Listed
 from rules.kernel.script import Scan
 from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.exponential_choice import place_for_extreme
-from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Moment, Output, Spread, Statistic
+from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Moment, Output, Spread, Statistic, Sum
 from rules.mechanisms.release_plan import (
     Bar,
     Block,
     Choice,
+    End,
     FromEnd,
     KeyColumn,
     Ladder,
@@ -206,6 +207,17 @@ def test_found_groups_are_let_out_by_the_units_that_their_statement_counts() -> 
         lambda: replace(BLOCK, report=Decimal(-1)),
         lambda: replace(FOUND_BLOCK, groups=PrivateGroups(measure=1, delta=Decimal(-1))),
         lambda: replace(FOUND_BLOCK, groups=PrivateGroups(measure=1, delta=Decimal(1))),
+        # and for whose noise a scale would be looked for that no double has
+        lambda: replace(BLOCK, measures=(replace(COUNTED, noise="gaussian", epsilon=Decimal("1e-300")),)),
+        # a threshold for noise whose tail is not known
+        lambda: replace(FOUND_BLOCK, measures=(COUNTED, Measure("units", 3, Decimal(1), noise="gaussian"))),
+        # what would take all memory, or fail once it is paid
+        lambda: replace(BLOCK, measures=(*BLOCK.measures[:4], replace(MEDIAN, candidates=10**10))),
+        lambda: replace(BLOCK, measures=(*BLOCK.measures[:4], replace(MEDIAN, candidates=0))),
+        lambda: replace(BLOCK, measures=(*BLOCK.measures[:4], replace(MEDIAN, end=End(1, Decimal(1))))),
+        lambda: replace(BLOCK, measures=(*BLOCK.measures[:4], replace(MEDIAN, end=End(-1, Decimal(9))))),
+        lambda: replace(BLOCK, outputs=(Sum(0, Fraction(1), 10**10),)),
+        lambda: replace(BLOCK, level=Decimal(1)),
     ],
 )
 def test_a_plan_that_means_another_statement_is_refused(lie: Callable[[], Block]) -> None:
