@@ -18,7 +18,7 @@ from rules.kernel.special.blocks import BlockStatement, block_numbers, block_val
 from rules.kernel.special.marginals import MarginalsStatement, bounded_marginals
 from rules.kernel.statement import Bounded, Marginals, Numbers, Tally
 
-_ROOM: Final = 8_000_000  # characters of kept statements: each has some ten times as many bytes around it
+_ROOM: Final = 16_000_000  # characters of kept statements and their scripts: each has some five times as many bytes
 _LEAST: Final = 1_000  # characters, as which the smallest statement counts
 _LATEST: Final = 4  # that are kept by their identity
 
@@ -67,8 +67,8 @@ class Kernel:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._relations: tuple[Relation, ...] = ()
-        self._bounded = Kept[Statement | BlockStatement, Bounded](self._make_bounded, _sql_size)
-        self._tally = Kept[TallyStatement, Tally](self._make_tally, _sql_size)
+        self._bounded = Kept[Statement | BlockStatement, Bounded](self._make_bounded, _size)
+        self._tally = Kept[TallyStatement, Tally](self._make_tally, _size)
 
     def relation(self, script: Script) -> Relation:
         """The local relation of a script. The newest are kept: a statement asks for one several times."""
@@ -131,5 +131,6 @@ class DraftingKernel(Kernel):
         )
 
 
-def _sql_size(statement: object, made: Bounded | Tally) -> int:
-    return _LEAST + len(made.sql)
+def _size(statement: object, made: Bounded | Tally) -> int:
+    """Both count, for a script may hold what no SQL is written of: names, and columns that nobody reads."""
+    return _LEAST + len(made.sql) + len(repr(statement))

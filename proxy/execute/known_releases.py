@@ -15,7 +15,7 @@ from itertools import count
 from typing import Final
 
 from rules.accounting.store import KeptRelease, Release, ServableReleases
-from rules.mechanisms.additive import noise_of, noise_paid
+from rules.mechanisms.additive import AdditiveNoise, noise_of, noise_paid
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.release_plan import Choice, Measure
 from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells
@@ -205,11 +205,15 @@ def _precision(measure: Measure, kept: Kept) -> Fraction:
     return sum((_precision_paid(measure, release.release.mechanism) for release in kept), Fraction(0))
 
 
-@lru_cache(maxsize=4096)
 def precision_asked(measure: Measure) -> Fraction:
-    return noise_of(measure, group_size=1).precision
+    return _precision_of(noise_of(measure, group_size=1))
+
+
+def _precision_paid(measure: Measure, mechanism: Mechanism) -> Fraction:
+    return _precision_of(noise_paid(measure, mechanism, group_size=1))
 
 
 @lru_cache(maxsize=4096)
-def _precision_paid(measure: Measure, mechanism: Mechanism) -> Fraction:
-    return noise_paid(measure, mechanism, group_size=1).precision
+def _precision_of(noise: AdditiveNoise) -> Fraction:
+    """Kept by numbers alone: a planner gives names, and those of one that was taken over may be of megabytes."""
+    return noise.precision

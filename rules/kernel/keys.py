@@ -7,9 +7,9 @@ whose values are not in the list is not counted, wherever it came from: membersh
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
+from rules.kept import characters, kept_if_short
 from rules.kernel.expressions import label_sql
 from rules.kernel.statement import KeyColumn, Ordinals, Texts
 from rules.kernel.summand import Summand
@@ -102,7 +102,7 @@ def listed_sql(key: Listed, columns: tuple[str, ...], name: str) -> KeySql:
     if 1 <= len(key.labels) <= _FEW:
         return _few(key, columns)
     kinds = tuple(expression.type for expression in key.expressions)
-    patterns = (_rows_once if len(key.labels) <= _MOST_KEPT else _rows)(key.labels, kinds)
+    patterns = _rows(key.labels, kinds)
     key_columns, joins = [], []
     for number, (pattern, rows) in enumerate(patterns.items()):
         nulls = " AND ".join(f"{column} IS NULL" for column, null in zip(columns, pattern, strict=True) if null)
@@ -120,6 +120,7 @@ def listed_sql(key: Listed, columns: tuple[str, ...], name: str) -> KeySql:
     return KeySql(value, tuple(joins), "" if len(patterns) == 1 and joins and not nulls else f"{value} IS NOT NULL")
 
 
+@kept_if_short(256, characters, 40_000)  # the charts of a dashboard have the same lists
 def _rows(labels: Labels, kinds: tuple[Type, ...]) -> Mapping[tuple[bool, ...], list[str]]:
     """The labels of a list with their places, by which of their values are NULL."""
     patterns: dict[tuple[bool, ...], list[str]] = {}
@@ -128,10 +129,6 @@ def _rows(labels: Labels, kinds: tuple[Type, ...]) -> Mapping[tuple[bool, ...], 
         values = [label_sql(value, kind) for value, kind in zip(label, kinds, strict=True) if value is not None]
         patterns.setdefault(pattern, []).append(f"({', '.join([*values, str(place)])})")
     return patterns
-
-
-_MOST_KEPT = 1000  # labels of a list whose rows are kept: the charts of a dashboard have the same lists
-_rows_once = lru_cache(maxsize=256)(_rows)
 
 
 def _few(key: Listed, columns: tuple[str, ...]) -> KeySql:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import opendp.prelude as dp
 
+from rules.frozen import replace
 from rules.mechanisms.release_plan import Top, gumbel_scale
 
 dp.enable_features("contrib")
@@ -121,7 +122,6 @@ def rho_of_top(top: Top) -> Fraction:
     return squared / (8 * top.count) if top.is_pure else squared / 2
 
 
-@lru_cache(maxsize=1024)
 def top_scale(top: Top, *, group_size: int) -> float:
     """The scale that is really drawn with, rounded up until OpenDP's own map says at most the ρ that is charged.
 
@@ -131,6 +131,11 @@ def top_scale(top: Top, *, group_size: int) -> float:
         >>> round(top_scale(Top("units", 1, Decimal("0.5"), 10, 100), group_size=1), 9)
         20.0
     """
+    return _top_scale(replace(top, name=""), group_size)
+
+
+@lru_cache(maxsize=1024)
+def _top_scale(top: Top, group_size: int) -> float:
     sensitivity = top.sensitivity * group_size
     check_parameters(sensitivity, top.epsilon)
     least = Fraction(top.count * sensitivity) / Fraction(top.epsilon) if top.is_pure else Fraction(0)

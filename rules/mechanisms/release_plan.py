@@ -224,7 +224,7 @@ class GroupLists:
 
     def combined(self) -> "GroupProduct":
         """All combinations, the last list running fastest; raises ValueError where they are too many."""
-        are_few = math.prod(map(len, self.lists)) <= _MOST_KEPT  # which the charts of a dashboard have in common
+        are_few = 0 < math.prod(map(len, self.lists)) <= _MOST_KEPT  # which the charts of a dashboard have in common
         return _COMBINED.get(self.lists, None, self._combined) if are_few else self._combined()
 
     def _combined(self) -> "GroupProduct":

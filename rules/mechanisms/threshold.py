@@ -24,7 +24,7 @@ under Composition.
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
-from rules.mechanisms.additive import noise_of
+from rules.mechanisms.additive import AdditiveNoise, noise_of
 from rules.mechanisms.release_plan import Measure
 
 _PRECISION = 120
@@ -32,7 +32,6 @@ _UP = Context(prec=_PRECISION, rounding=ROUND_CEILING)
 _DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR)
 
 
-@lru_cache(maxsize=1024)
 def find_threshold(units: Measure, delta: Decimal, *, group_size: int = 1, at_least: int = 1) -> int:
     """The smallest τ with P(k + noise ≥ τ) ≤ 1 − (1−δ)^(1/(k·K)), for k units together and K groups of each.
 
@@ -49,9 +48,14 @@ def find_threshold(units: Measure, delta: Decimal, *, group_size: int = 1, at_le
         raise ValueError("a threshold looks at whole units")
     if not 0 < delta < 1:
         raise ValueError(f"a threshold needs a delta between 0 and 1, not {delta}")
-    groups = units.sensitivity * group_size
-    noise = noise_of(units, group_size=group_size)
-    return at_least - 1 + group_size + noise.least_tail(_share_of(delta, groups))
+    noise, groups = noise_of(units, group_size=group_size), units.sensitivity * group_size
+    return at_least - 1 + group_size + _tail(noise, delta, groups)
+
+
+@lru_cache(maxsize=1024)
+def _tail(noise: AdditiveNoise, delta: Decimal, groups: int) -> int:
+    """Kept by numbers alone, whatever the measure is called."""
+    return noise.least_tail(_share_of(delta, groups))
 
 
 def _share_of(delta: Decimal, groups: int) -> Decimal:

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from sys import getrefcount
 
 import pytest
 
+from proxy.execute.known_releases import precision_asked
 from proxy.execute.released_cells import measure_key
 from proxy.execute.repeated_statements import Plans
 from rules.catalog import TableName
@@ -13,8 +15,10 @@ from rules.kernel.bounded import Statement
 from rules.kernel.keys import Listed
 from rules.kernel.measures import Case, Count, Units
 from rules.kernel.script import Filter, Scan
+from rules.mechanisms.draw import top_scale
 from rules.mechanisms.noised_outputs import Count as Counted
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups, Top
+from rules.mechanisms.threshold import find_threshold
 from rules.planner.plan import Request
 from rules.refusal import CannotRun, InnerFailure, Mismatch
 from rules.release.sensitivity import enforced
@@ -132,3 +136,14 @@ async def test_a_plan_spends_no_more_than_its_statement_may(desk: Desk) -> None:
     with pytest.raises(Mismatch):
         await plans.plan(replace(request, text="1"), "ada", rulebook)
     assert await plans.plan(replace(request, text="1", delta=Decimal("1e-9")), "ada", rulebook)
+
+
+def test_no_name_is_kept_with_what_follows_from_numbers_alone() -> None:
+    """Names are a planner's, and may have megabytes; of what is kept there are thousands."""
+    name = "n" * len(PRODUCTS)
+    held = getrefcount(name)
+
+    find_threshold(Measure(name, 1, Decimal(1)), Decimal("1e-6"))
+    top_scale(Top(name, 1, Decimal(1), 1, 30), group_size=1)
+    precision_asked(Measure(name, 1, Decimal(1)))
+    assert getrefcount(name) == held

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import _lru_cache_wrapper
 
 from rules.bind import table
 from rules.kept import KeptByIdentity
@@ -23,7 +22,7 @@ def forget(*, texts: bool = True) -> None:
         if not name.startswith("rules.") or name.startswith(_OF_NUMBERS) or (name.startswith(_OF_TEXTS) and not texts):
             continue
         for value in vars(module).values():
-            if isinstance(value, _lru_cache_wrapper):
+            if callable(getattr(value, "cache_clear", None)):
                 value.cache_clear()
             elif isinstance(value, KeptByIdentity):
                 value.clear()
