@@ -184,12 +184,7 @@ def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, 
 
 def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) -> Expression:
     """LIKE with a constant pattern that is whole: a lone escape at its end fails only on some rows."""
-    text = (
-        pattern.text
-        if isinstance(pattern, Literal) or (isinstance(pattern, Constant) and pattern.text is not None)
-        else None
-    )
-    if text is None:
+    if not isinstance(pattern, Literal | Constant):
         hint = "Use a constant or a parameter as the pattern."
         raise NotSupported("a LIKE pattern that is not constant is not supported over protected rows", hint=hint)
     argument = padded(typed(operand, setting, TEXT))
@@ -197,7 +192,8 @@ def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) ->
         raise NotSupported(
             f"LIKE needs a value of type text, not {argument.type.sql}", hint="Cast it: x::text LIKE '…'."
         )
-    _check_pattern(text)
+    if (text := pattern.text) is not None:
+        _check_pattern(text)
     insensitive = _LIKES[name].endswith("ILIKE")
     if insensitive:
         check_unicode("ILIKE", setting)

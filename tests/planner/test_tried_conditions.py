@@ -41,6 +41,7 @@ def is_asked(planner: Planner, sql: str) -> bool:
         ("city", "city IS NULL OR city NOT LIKE '%o%'"),
         ("city", "coalesce(city, 'none') LIKE '%n%'"),
         ("city", "city LIKE 'Z%'"),
+        ("city", "city LIKE NULL"),
         ("left(city, 1)", "city LIKE '%r%'"),
         ("upper(city)", "city LIKE 'G%'"),
         ("country", "country || '!' <> 'DE!'"),

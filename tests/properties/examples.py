@@ -18,6 +18,7 @@ tz >= '2024-01-01' | d = ts | ts < tz | m = 'sad' | u = u_ | b AND i4 > 0 | b OR
 i4 NOT BETWEEN i4_ AND 7 | i4 IS NULL | t IS NOT NULL | b IS TRUE | b IS NOT TRUE | b IS FALSE | b IS NOT FALSE
 b IS UNKNOWN | b IS NOT UNKNOWN | i4 IS DISTINCT FROM i8 | n IS NOT DISTINCT FROM f8 | t LIKE '%a\\' | t NOT LIKE '_'
 t ILIKE 'B%' | t NOT ILIKE '%ä%' | i4 IN (1, 7) | t NOT IN ('a', '') | i4 = ANY (ARRAY[1, 2]) | t <> ALL ('{a,b}')
+t LIKE NULL | t NOT ILIKE NULL
 f8 IN (0, 1.5) | t ~~ 'a%' | t !~~ 'a_' | t ~~* 'B%' | t !~~* 'b%' | t ~ '^a+b?$'
 t ~* 'BER[l-o]in|\d{4}-\d\d' | t !~ '(a|b)*c' | t !~* '\m[[:alpha:]]'
 ta @> ARRAY['a']
