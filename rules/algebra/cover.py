@@ -186,8 +186,8 @@ def _held(expression: Expression, number: int) -> Iterator[domain.Domain]:
     match expression:
         case Column(id=own) if own == number:
             yield domain.ANYTHING
-        case Apply(name=name, domain=bounds) if name in _PASSING and number in ids_in(expression):
-            yield bounds
+        case Apply(name=name, domain=bounds, arguments=(Column(id=own), *_)) if name in _PASSING and own == number:
+            yield bounds  # those of what is computed of it are of another scale
         case Apply(arguments=arguments):
             for argument in arguments:
                 yield from _held(argument, number)

@@ -76,6 +76,13 @@ def _plain(text: str | None) -> str | None:
     return None if text is None else text.removesuffix("+00")
 
 
+def test_bounds_of_a_year_are_none_of_its_day(planner: Planner) -> None:
+    key = "make_date(extract(year FROM ordered_at)::int, 1, 1)"
+
+    listed = [text for (text,) in rows(planner, f"SELECT {key}, count(*) FROM orders GROUP BY 1")]
+    assert [text for text in listed if text is not None] == ["2024-01-01", "2025-01-01", "2026-01-01"]
+
+
 @pytest.mark.parametrize(
     ("key", "condition"),
     [

@@ -127,15 +127,18 @@ class Asking:
 
     def __init__(self, planner: Planner, zone: str) -> None:
         self._planner, self._zone = planner, zone
-        self._blocks: dict[str, Block] = {}
+        self._blocks: dict[str, Block | None] = {}
 
-    def block(self, sql: str) -> Block:
+    def block(self, sql: str) -> Block | None:
+        """The only block of a question; None where no group can have rows, and nothing is asked."""
         if sql in self._blocks:
             return self._blocks[sql]
         path, now = ("pg_catalog", "public"), "2025-06-15 12:00:00+00:00"
         request = Request(text=sql, search_path=path, epsilon=Decimal(1), now=now, time_zone=self._zone)
-        (self._blocks[sql],) = self._planner.whole(request).blocks
-        return self._blocks[sql]
+        block, *more = self._planner.whole(request).blocks or (None,)
+        assert not more
+        self._blocks[sql] = block
+        return block
 
     def numbers(self, block: Block) -> dict[Group, tuple[int, ...]]:
         with psycopg.connect(self._planner.dsn) as connection:
@@ -147,6 +150,8 @@ class Asking:
     def check(self, asked: str, known: str) -> bool:
         """Whether one question is served by the other; where it is, the numbers are the same."""
         one, other = self.block(asked), self.block(known)
+        if one is None or other is None:
+            return False
         found = list(sums(one, other))
         if not found or one.cells is None or other.cells is None:
             return False
@@ -166,7 +171,9 @@ class Asking:
     def check_atoms(self, asked: str, known: str) -> bool:
         """Whether both divide the same rows; where they do, what is the same rows in both has the same numbers."""
         one, other = self.block(asked), self.block(known)
-        if one.cells is None or other.cells is None or (text := other.cells.text()) is None:
+        if one is None or other is None or one.cells is None or other.cells is None:
+            return False
+        if (text := other.cells.text()) is None:
             return False
         assert isinstance(one.groups, PublicGroups) and isinstance(other.groups, PublicGroups)
         released, mine = ReleasedCells.read(text), asked_partition(one.cells, one.groups.rows)
@@ -351,6 +358,7 @@ def test_what_is_made_to_agree_with_what(planner: Planner, asked: str, known: st
 def test_bars_hold_the_truth_of_what_is_served(planner: Planner, asked: str, known: str) -> None:
     asking, draws = Asking(planner, "UTC"), 300
     one, other = asking.block(asked), asking.block(known)
+    assert one is not None and other is not None
     (places,), (measure,) = list(sums(one, other))[:1], other.measures
     assert isinstance(measure, Measure) and isinstance(one.groups, PublicGroups)
     assert isinstance(other.groups, PublicGroups)
