@@ -58,8 +58,11 @@ def _is_alike(condition: Expression, columns: list[Column], locale: DatabaseLoca
 
 
 def _has_plain_letters(column: Column) -> bool:
-    """Return whether all listed values have letters of English alone, whose case is the same in most languages."""
-    if column.type.kind != "text":
+    """Return whether all listed values have letters of English alone, whose case is the same in most languages.
+
+    A label of an enum can be cast to text; what other types have for letters is PostgreSQL's own.
+    """
+    if column.type.kind not in ("text", "enum"):
         return True
     return isinstance(column.domain, Values) and all(str(item).isascii() for item in column.domain.items)
 

@@ -10,6 +10,10 @@ from rules.frozen import replace
 from rules.mechanisms.release_plan import PublicGroups
 from rules.planner.plan import NeedsInner, Request
 from rules.planner.planner import plan
+from rules.planner.tried_conditions import tried
+from rules.values.domain import Values
+from rules.values.expression import Apply, Column, Constant
+from rules.values.types import BOOLEAN, TEXT, Type
 from tests.planner.planned import Planner
 from tests.support import shop
 
@@ -188,3 +192,12 @@ def shop_database(planner: Planner) -> Planner:
     bounds = "birth_date: {lower: 1920-01-01, upper: 2012-12-31}"
     narrow = "birth_date: {lower: 1960-01-01, upper: 1962-12-31, other: true}"
     return Planner(planner.dsn, shop.RULES.replace(bounds, narrow))
+
+
+@pytest.mark.parametrize("kind", [TEXT, Type("enum", name="public.status")], ids=["text", "enum"])
+@pytest.mark.parametrize(("label", "is_tried"), [("Offen", True), ("Öffen", False)])
+def test_labels_of_other_letters_are_not_folded(kind: Type, label: str, *, is_tried: bool) -> None:
+    column = Column(1, kind, Values((label, "paid")), name="status")
+    condition = Apply("ilike", "({0} ILIKE {1})", (column, Constant(TEXT, "%f%", "%f%")), BOOLEAN)
+
+    assert list(tried([condition], (column,), [column], DatabaseLocale())) == [condition] * is_tried
