@@ -104,7 +104,7 @@ def check_clock(ahead: timedelta) -> list[str]:
     """What is charged in a period to come would be the latest: no budget is renewed before that has ended."""
     lines = clock_warning(ahead)
     if is_far_ahead(ahead):
-        raise ConfigurationError(f"{lines[0]}; set the clock that is wrong, or no budget may be renewed for as long")
+        raise ConfigurationError(f"{lines[0]}; set the clock that is wrong, or budgets may not be renewed for as long")
     return lines
 
 
