@@ -32,6 +32,8 @@ from rules.refusal import ChargedSince, stopped
 
 def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     """Check that nothing stops the analyst, and both budgets, and append, or refuse."""
+    if not all(mechanism.is_valid for mechanism in charge.mechanisms):
+        raise LedgerError("the price of this statement is invalid, so it is not answered", reason="invalid_charge")
     check_not_stopped(connection, charge.analyst)
     _check_once(connection, charge)
     period = running_period(connection, charge.time, budgets)
@@ -151,6 +153,8 @@ def forgive(connection: Connection, analyst: str, time: datetime) -> bool:
 
 def grant(connection: Connection, grant: Grant, budgets: Budgets) -> Balance:
     """Append that an analyst may spend more in the running period; returns the new balance."""
+    if not (grant.epsilon.is_finite() and grant.epsilon > 0):
+        raise LedgerError("a grant is of a number above zero", reason="invalid_charge")
     period = running_period(connection, grant.time, budgets)
     append(connection, chain.grant_entry(grant, period))
     return balances(connection, grant.analyst, budgets, period)[0]

@@ -76,6 +76,7 @@ class Checkpoints:
     async def verify(self, *, hurries: bool) -> Checkpoint:
         """Verify the whole chain; what it comes to. Raises LedgerError where something was changed."""
         clock, at = asyncio.get_running_loop().time, None
+        await asyncio.to_thread(self._check_pages)
         while True:
             began, before = clock(), at
             at = await asyncio.to_thread(self._verify_part, before)
@@ -92,6 +93,10 @@ class Checkpoints:
             if last < newest.sum.number + PART:
                 return None
             return check_part(connection, self._home.end.place, newest, closed, PART)
+
+    def _check_pages(self) -> None:
+        with self._home.snapshot() as connection:
+            self._home.check_pages(connection)
 
     def _verify_part(self, after: Checkpoint | None) -> Checkpoint:
         with self._home.snapshot() as connection:

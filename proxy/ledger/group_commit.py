@@ -44,6 +44,9 @@ class Home(Protocol):
     def snapshot(self) -> AbstractContextManager[Connection]:
         """Return what it holds at one moment, for reading, unchecked: nobody waits for it; raises LedgerError."""
 
+    def check_pages(self, connection: Connection) -> None:
+        """Check how the home itself is stored, indexes included; raises LedgerError."""
+
     def check(self) -> None:
         """Before each transaction: whether it is still what was opened; raises LedgerError."""
 
@@ -158,7 +161,7 @@ class GroupCommit:
         self._home.check()
         for statement in self._home.begin(durable=durable):
             connection.execute(statement)
-        before = self._home.end.check(connection)
+        before = self._home.end.check(connection, durable=durable)
         outcomes = [_attempt(waiting.job, connection) for waiting in batch]
         after = charges.head(connection) if durable else before
         connection.execute("COMMIT")

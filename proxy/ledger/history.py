@@ -13,15 +13,18 @@ from typing import Final
 
 from proxy.ledger import charges, sights, stored_releases
 from proxy.ledger.connection import Connection
-from proxy.ledger.integrity import Anchor, find_closed, read_entry
+from proxy.ledger.integrity import Anchor, check_anchor, find_closed, read_entry
 from rules.accounting import chain
 from rules.accounting.chain import Checkpoint, Closed, Fields
 from rules.accounting.store import LedgerError
 
 PART: Final = 20_000  # entries that are verified together, and that stand between two checkpoints
-CHANGED: Final = frozenset(
-    {"entry_changed", "sum_changed", "sights_changed", "release_changed", "release_missing", "totals_changed"}
-)  # reasons: somebody has edited it
+CHANGED: Final = frozenset(  # reasons: somebody has edited it, or the disk is broken
+    {
+        *("entry_changed", "sum_changed", "totals_changed"),
+        *("sights_changed", "release_changed", "release_missing", "damaged"),
+    }
+)
 _PAGE: Final = "SELECT id, kind, time, analyst, entry, seal FROM entries WHERE id > ? ORDER BY id LIMIT 10000"
 _RELEASES: Final = "WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT 1000"
 WORDS: Final = "kind NOT IN ('charge', 'settle', 'checkpoint')"  # as their index says it
@@ -39,7 +42,7 @@ def check_history(connection: Connection, place: str, identity: str, anchor: Anc
     start = beginning(closed) if whole else newest_checkpoint(connection, closed)
     _check_words(connection, place, start)
     *_, end = walk(connection, place, start, closed)
-    _check_anchor(connection, place, closed, anchor)
+    check_anchor(connection, place, closed, anchor.read())
     belongs_to, accounts = end.sum.identity, end.sum.accounts
     if belongs_to != identity:
         raise LedgerError(
@@ -144,27 +147,6 @@ def _check_words(connection: Connection, place: str, made: Checkpoint) -> None:
         raise LedgerError(f"a grant, stop, request or move in the ledger {place} was changed", reason="entry_changed")
 
 
-def _check_anchor(connection: Connection, place: str, closed: Closed, anchor: Anchor) -> None:
-    """Check that the entry that the anchor knows is still there; all entries that are not closed were verified."""
-    anchored, known = anchor.read()
-    if 0 < anchored < closed.number or (anchored == closed.number and anchored and known != closed.seal):
-        raise LedgerError(
-            f"the ledger {place} was closed after the last entry of its anchor",
-            hint="If you closed the ledger without this anchor, remove the anchor file.",
-            reason="other_than_anchor",
-        )
-    last, _ = charges.head(connection)
-    if last < anchored:
-        raise LedgerError(
-            f"the ledger {place} is older than its anchor: at least {anchored - last} entries are missing",
-            reason="older_than_anchor",
-        )
-    if anchored > closed.number:
-        row = connection.execute("SELECT seal FROM entries WHERE id = ?", (anchored,)).fetchone()
-        if row != (known,):
-            raise LedgerError(f"the ledger {place} does not belong to its anchor", reason="other_than_anchor")
-
-
 def _check_sights(
     connection: Connection, place: str, expected: dict[tuple[str, str, int], int], span: tuple[int, int, int]
 ) -> None:
@@ -197,7 +179,7 @@ def adopt(connection: Connection, place: str, identity: str, anchor: Anchor) -> 
     unclosed = Closed(seal=identity, identity=identity)
     for _ in checked_entries(connection, place, unclosed):
         """Every seal holds."""
-    _check_anchor(connection, place, unclosed, anchor)
+    check_anchor(connection, place, unclosed, anchor.read())
     rows = connection.execute(f"SELECT {stored_releases.COLUMNS} FROM releases r ORDER BY r.charge, r.id")
     seals = [(row[1], row[0], stored_releases.seal_of(row)) for row in rows]
     for charge, releases in groupby(seals, key=itemgetter(0)):

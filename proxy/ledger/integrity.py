@@ -62,8 +62,11 @@ class ChainEnd:
         self._known: Head | None = None
         self._moved: int | None = None  # the entry of the last move that was looked at
 
-    def check(self, connection: Connection) -> Head:
-        """The end as a transaction finds it; raises LedgerError unless the entry that was noted last is still there."""
+    def check(self, connection: Connection, *, durable: bool) -> Head:
+        """The end as a transaction finds it; raises LedgerError unless the entry that was noted last is still there.
+
+        Before a charge the anchor's is looked for too: another copy of the ledger may have gone on with that anchor.
+        """
         head = charges.head(connection)
         if head != self._known:
             self._check_binding(connection)
@@ -71,6 +74,9 @@ class ChainEnd:
             number, seal = self._known
             if connection.execute("SELECT seal FROM entries WHERE id = ?", (number,)).fetchone() != (seal,):
                 raise self._lost(connection, number)
+        anchored = self._anchor.read() if durable else (0, "")
+        if anchored[0] and anchored not in (self._known, head):
+            check_anchor(connection, self.place, find_closed(connection), anchored)
         return head
 
     def _check_binding(self, connection: Connection) -> None:
@@ -96,6 +102,32 @@ class ChainEnd:
         """Remember the end that was committed durably."""
         self._known = end
         self._anchor.note(*end)
+
+
+def check_anchor(connection: Connection, place: str, closed: Closed, anchored: Head) -> None:
+    """Check that the entry that the anchor knows is still there; all entries that are not closed were verified."""
+    number, known = anchored
+    if 0 < number < closed.number or (number == closed.number and number and known != closed.seal):
+        raise LedgerError(
+            f"the ledger {place} was closed after the last entry of its anchor",
+            hint="If you closed the ledger without this anchor, remove the anchor file.",
+            reason="other_than_anchor",
+        )
+    last, _ = charges.head(connection)
+    if last < number:
+        raise LedgerError(
+            f"the ledger {place} is older than its anchor: at least {number - last} entries are missing",
+            hint="If a copy of this ledger has gone on elsewhere with the same anchor, go on with that copy alone.",
+            reason="older_than_anchor",
+        )
+    if number > closed.number:
+        row = connection.execute("SELECT seal FROM entries WHERE id = ?", (number,)).fetchone()
+        if row != (known,):
+            raise LedgerError(
+                f"the ledger {place} does not belong to its anchor",
+                hint="If a copy of this ledger has gone on elsewhere with the same anchor, go on with that copy alone.",
+                reason="other_than_anchor",
+            )
 
 
 def read_entry(entry: str, read: Callable[[Fields], Result]) -> Result:

@@ -126,6 +126,9 @@ class LedgerDatabase:
         leave = f"SET LOCAL idle_in_transaction_session_timeout = '{_HELD_SECONDS}s'"
         return (f"BEGIN; {wait}; {leave}; LOCK TABLE entries IN EXCLUSIVE MODE",)
 
+    def check_pages(self, connection: Connection) -> None:
+        """The server's own checksums find a damaged page."""
+
     def check(self) -> None:
         """A connection that still works leads to the same database."""
 

@@ -16,7 +16,7 @@ from rules.accounting.store import LedgerError
 
 APPLICATION_ID = 0x4E474C44  # "NGLD": tells a ledger from any other SQLite file
 _BUSY_SECONDS = 10.0
-_SMALL_BYTES = 256 * 1024 * 1024
+_SMALL_BYTES = 256 * 1024 * 1024  # whose pages an opening checks, within 1.1 s; `verify` checks those of all
 
 
 class _Watcher:
@@ -184,7 +184,8 @@ class LedgerFile:
         connection = self._raw_connection()
         try:
             self._check_kind(connection)
-            self._check_pages(connection)
+            if self._path.stat().st_size <= _SMALL_BYTES:
+                self.check_pages(connection)
             self._upgrade(connection)
             connection.execute("BEGIN")  # a snapshot: others go on charging
             check_history(connection, str(self._path), self._identity, self._anchor)
@@ -220,13 +221,14 @@ class LedgerFile:
                 f"the ledger {self._path} was changed: its schema matches no version", reason="schema_changed"
             )
 
-    def _check_pages(self, connection: sqlite3.Connection) -> None:
-        """Check the pages of a small file; a large one is read by `verify`, and wherever it is used."""
-        if self._path.stat().st_size > _SMALL_BYTES:
-            return
-        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+    def check_pages(self, connection: Connection) -> None:
+        """Check every page, and that indexes agree with their tables."""
+        if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise LedgerError(
-                f"the ledger {self._path} is damaged", hint="Restore it from its newest copy.", reason="damaged"
+                f"the ledger {self._path} is damaged",
+                hint="If `noisegate ledger backup` can still copy it, only indexes are damaged: restore that copy. "
+                "Otherwise restore the newest copy that you have.",
+                reason="damaged",
             )
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Final, Self
 
 from rules.frozen import frozen
-from rules.mechanisms.release_plan import Ladder, Top
+from rules.mechanisms.release_plan import MOST_GROUPS, Ladder, Top
 
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
 UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
@@ -49,6 +49,24 @@ class Mechanism:
     def concentrated(cls, epsilon: Decimal) -> Self:
         """A draw that is ε²/2-zCDP, and ε-private for no ε."""
         return cls(None, Decimal(0), cls.pure(epsilon).rho)
+
+    @property
+    def is_valid(self) -> bool:
+        """Tell whether a draw can have these prices: finite, above zero, and a ρ that belongs to this ε.
+
+        A pure draw has at most ε²/2, and the choice of the most groups ε²/8 for each of them.
+
+        Example:
+            >>> Mechanism.pure(Decimal(1)).is_valid, Mechanism.pure(Decimal(-1)).is_valid
+            (True, False)
+        """
+        numbers = (self.delta, self.rho, *([] if self.epsilon is None else [self.epsilon]))
+        if not all(number.is_finite() for number in numbers) or not 0 <= self.delta < 1 or self.rho <= 0:
+            return False
+        if self.epsilon is None:
+            return True
+        most = self.pure(self.epsilon).rho
+        return self.epsilon > 0 and _DOWN.divide(most, Decimal(4 * MOST_GROUPS)) <= self.rho <= most
 
     @property
     def strength(self) -> Decimal:

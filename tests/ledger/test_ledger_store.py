@@ -83,6 +83,28 @@ async def test_a_charge_that_does_not_fit_leaves_no_trace(ledger: LedgerStore) -
     assert (ada.left, dataset.left) == (Decimal(0), Decimal(0))
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        *(Mechanism.pure(Decimal(epsilon)) for epsilon in ("-1", "0", "NaN", "sNaN", "Infinity", "-Infinity")),
+        *(Mechanism.pure(Decimal("0.1"), Decimal(delta)) for delta in ("-1e-9", "1", "NaN", "Infinity")),
+        *(Mechanism(Decimal("0.1"), rho=Decimal(rho)) for rho in ("0", "-1", "1e-9", "0.006", "NaN", "Infinity")),
+        *(Mechanism(None, rho=Decimal(rho)) for rho in ("0", "-0.1", "NaN", "Infinity")),
+    ],
+    ids=str,
+)
+async def test_a_charge_that_no_draw_can_have_is_refused_whoever_makes_it(
+    ledger: LedgerStore, mechanism: Mechanism
+) -> None:
+    charge = replace(charge_of("ada", "0.5"), mechanisms=(Mechanism.pure(Decimal("0.5")), mechanism))
+    with pytest.raises(LedgerError) as refused:
+        await ledger.charge(charge, BUDGETS)
+
+    assert refused.value.reason == "invalid_charge"
+    ada, dataset, _ = await ledger.balances("ada", BUDGETS, NOON)
+    assert ada.spent == dataset.spent == 0
+
+
 async def test_concurrent_charges_never_overspend_together(ledger: LedgerStore) -> None:
     charges = (ledger.charge(charge_of("ada", "0.1"), BUDGETS) for _ in range(50))
     outcomes = await asyncio.gather(*charges, return_exceptions=True)

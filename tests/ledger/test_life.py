@@ -251,6 +251,14 @@ async def test_a_grant_is_for_one_analyst_one_period_and_within_the_budget_of_al
             await pay(ledger, "1.1", after=timedelta(days=31))  # in another month
 
 
+@pytest.mark.parametrize("epsilon", ["-1", "0", "NaN", "Infinity"])
+async def test_a_grant_is_of_a_number_above_zero(place: Place, epsilon: str) -> None:
+    async with place.open() as ledger:
+        with pytest.raises(LedgerError):
+            await ledger.grant(Grant(NOON, "ada", Decimal(epsilon), "root"), BUDGETS)
+        assert (await ledger.balances("ada", BUDGETS, NOON))[0].limit == 1
+
+
 async def test_a_grant_counts_once_while_what_is_closed_is_being_deleted(place: Place) -> None:
     """As after a power cut: the sum is there, and nothing that it stands for is deleted yet."""
     async with place.open() as ledger:

@@ -2,18 +2,24 @@
 
 import asyncio
 import os
+import random
 import resource
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from proxy.ledger import sqlite
 from proxy.ledger.connection import Connection
+from proxy.ledger.copies import back_up
 from proxy.ledger.integrity import Anchor
+from proxy.ledger.sqlite import LedgerFile
 from rules.accounting.store import LedgerError
 from rules.refusal import AnalystStopped, BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
@@ -152,6 +158,61 @@ async def test_a_changed_or_damaged_ledger_is_refused(path: Path, damage: Callab
     assert str(path) in await open_error(path)
 
 
+def indexes(path: Path) -> dict[str, range]:
+    """The bytes of each index of a small ledger: the cells of its only page."""
+    content = path.read_bytes()
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT name, rootpage FROM sqlite_schema WHERE type = 'index'").fetchall()
+    pages = {name: (page - 1) * 4096 for name, page in rows}
+    begins = {name: int.from_bytes(content[page + 5 : page + 7]) for name, page in pages.items()}
+    return {name: range(page + begins[name], page + 4096) for name, page in pages.items() if begins[name] < 4096}
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_flipped_bit_of_an_index_is_found_at_opening(path: Path, seed: int) -> None:
+    await spend(path, times=20)
+    whole, chosen = path.read_bytes(), random.Random(seed)
+    cells = indexes(path)
+    assert len(cells) >= 8
+    for name, places in cells.items():
+        content = bytearray(whole)
+        content[chosen.choice(places)] ^= 1 << chosen.randrange(8)
+        path.write_bytes(content)
+        with pytest.raises(LedgerError) as caught:
+            await SqliteLedger.open(path, IDENTITY)
+        assert caught.value.reason in ("damaged", "cannot_be_used"), name
+
+
+async def test_a_ledger_whose_indexes_alone_are_damaged_can_be_copied_whole(path: Path) -> None:
+    await spend(path, times=20)
+    content, places = bytearray(path.read_bytes()), indexes(path)["releases_of_a_block"]
+    content[content.index(b"block", places.start)] ^= 1
+    path.write_bytes(content)
+    assert "is damaged" in await open_error(path)
+
+    back_up(LedgerFile(path, IDENTITY, Anchor(None)), path.with_name("copy"))
+
+    ledger = await SqliteLedger.open(path.with_name("copy"), IDENTITY)
+    ada, *_ = await ledger.balances("ada", BUDGETS, NOON)
+    await ledger.close()
+    assert ada.spent == Decimal("0.2")
+
+
+async def test_a_flipped_bit_of_an_index_of_a_large_file_is_found_by_verify(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await spend(path, times=20)
+    content, places = bytearray(path.read_bytes()), indexes(path)["releases_of_a_block"]
+    content[content.index(b"block", places.start)] ^= 1
+    path.write_bytes(content)
+    monkeypatch.setattr(sqlite, "_SMALL_BYTES", 0)
+
+    ledger = await SqliteLedger.open(path, IDENTITY)
+    with pytest.raises(LedgerError, match="is damaged"):
+        await ledger.checkpoints.verify(hurries=True)
+    await ledger.close()
+
+
 async def test_a_ledger_put_back_from_an_older_copy_is_seen_by_its_anchor(path: Path) -> None:
     anchor = path.with_name("anchor")
     await spend(path, anchor=anchor)
@@ -197,6 +258,58 @@ async def test_another_history_of_the_same_length_is_seen_by_the_anchor(path: Pa
     await ledger.close()
 
     assert "does not belong to its anchor" in await open_error(other, anchor=anchor)
+
+
+async def test_of_two_copies_behind_one_anchor_the_second_charges_nothing(path: Path) -> None:
+    anchor, copied = path.with_name("anchor"), path.with_name("copied")
+    await spend(path, times=2, anchor=anchor)
+    shutil.copy(path, copied)
+    first, second = [await SqliteLedger.open(each, IDENTITY, anchor=anchor) for each in (path, copied)]
+
+    receipt = await first.charge(charge_of("ada", "0.01"), BUDGETS)
+    with pytest.raises(LedgerError) as caught:
+        await second.charge(charge_of("bob", "0.01"), BUDGETS)
+    assert isinstance(caught.value.__cause__, LedgerError)
+    assert caught.value.__cause__.reason == "older_than_anchor"
+    await first.settle(receipt.charge, [release_of("0.01")])
+    await first.charge(charge_of("ada", "0.01"), BUDGETS)
+    await first.close()
+    await second.close()
+    with sqlite3.connect(copied) as connection:
+        assert connection.execute("SELECT count(*) FROM entries WHERE analyst = 'bob'").fetchone() == (0,)
+    connection.close()
+
+
+async def test_a_copy_that_was_longer_when_the_other_charged_is_seen_too(path: Path) -> None:
+    anchor, copied = path.with_name("anchor"), path.with_name("copied")
+    ledger = await SqliteLedger.open(path, IDENTITY, anchor=anchor)
+    receipts = [await ledger.charge(charge_of("ada", "0.01"), BUDGETS) for _ in range(3)]
+    await ledger.close()
+    shutil.copy(path, copied)
+    first, second = [await SqliteLedger.open(each, IDENTITY, anchor=anchor) for each in (path, copied)]
+    for receipt in receipts:  # which no anchor notes before the next charge
+        await second.settle(receipt.charge, [release_of("0.01")])
+
+    await first.charge(charge_of("ada", "0.01"), BUDGETS)
+    with pytest.raises(LedgerError) as caught:
+        await second.charge(charge_of("bob", "0.01"), BUDGETS)
+
+    assert isinstance(caught.value.__cause__, LedgerError)
+    assert caught.value.__cause__.reason == "other_than_anchor"
+    await first.close()
+    await second.close()
+
+
+async def test_processes_that_share_a_ledger_and_its_anchor_go_on_together(path: Path) -> None:
+    anchor = path.with_name("anchor")
+    ledgers = [await SqliteLedger.open(path, IDENTITY, anchor=anchor) for _ in range(2)]
+    for ledger in ledgers * 3:
+        receipt = await ledger.charge(charge_of("ada", "0.01"), BUDGETS)
+        await ledger.settle(receipt.charge, [release_of("0.01")])
+    await ledgers[0].close_before(NOON + timedelta(days=1), NOON + timedelta(days=2))
+    await ledgers[0].charge(charge_of("ada", "0.01", time=NOON + timedelta(days=2)), BUDGETS)
+    await ledgers[0].close()
+    await ledgers[1].close()
 
 
 async def test_a_file_that_is_replaced_while_open_answers_nothing_more(path: Path) -> None:
