@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from proxy import __version__
 from proxy.commands import (
     basic,
     bounds,
@@ -81,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="noisegate", description=ABOUT, epilog=EXITS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"noisegate {basic.version()}")
+    parser.add_argument("--version", action="version", version=f"noisegate {__version__}")
     names = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (
         _add_demo,

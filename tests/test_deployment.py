@@ -1,12 +1,13 @@
 """What is deployed: the image's steps, the compose file, the unit of systemd, Kubernetes and the lock file."""
 
+import posixpath
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -61,6 +62,9 @@ def test_nothing_runs_with_more_rights_than_it_needs() -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert pod["securityContext"]["runAsUser"] == int(_steps("USER")[0])
+    assert not any(place.endswith(".yaml:ro") for place in service["volumes"]), (
+        "a replaced file stays the old one inside"
+    )
     assert {"mem_limit", "cpus", "pids_limit", "restart", "healthcheck"} <= service.keys()
     assert {"NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="} <= set(UNIT.splitlines())
 
@@ -100,24 +104,78 @@ def test_the_lock_has_a_hash_for_every_dependency_at_the_versions_of_the_tests()
     assert {name: pinned.get(name, version) for name, version in locked.items()} == locked
 
 
-def test_what_the_image_copies_is_here() -> None:
-    copied = [word for step in _steps("COPY") for word in shlex.split(step)[:-1] if not word.startswith(("--", "/"))]
+def _copied() -> list[str]:
+    """The sources of every COPY from the build context."""
+    return [word for step in _steps("COPY") if "--from" not in step for word in shlex.split(step)[:-1]]
 
-    assert "proxy" in copied
-    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+def _rules_of_dockerignore(text: str) -> list[tuple[bool, re.Pattern[str]]]:
+    """Whether each line leaves files out, and the paths that it means, as docker reads them."""
+    lines = (line.strip() for line in text.splitlines() if not line.startswith("#"))
+    rules = []
+    for line in filter(None, lines):
+        pattern = posixpath.normpath(line.removeprefix("!").strip()).lstrip("/")
+        tokens = re.findall(r"\*\*/?|\*|\?|\[[^]]*\]|\\.|.", pattern)
+        meanings = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+        words = (meanings.get(token) or (token if token[0] == "[" else re.escape(token[-1])) for token in tokens)
+        rules.append((not line.startswith("!"), re.compile("".join(words))))
+    return rules
+
+
+def _is_left_out(path: str, rules: list[tuple[bool, re.Pattern[str]]]) -> bool:
+    """The last line that means a path or a folder above it decides."""
+    names = [path, *(str(parent) for parent in PurePosixPath(path).parents)]
+    means = (leaves_out for leaves_out, pattern in reversed(rules) if any(map(pattern.fullmatch, names)))
+    return next(means, False)
+
+
+DOCKERIGNORE = _rules_of_dockerignore((ROOT / ".dockerignore").read_text())
+
+
+def _files_of(name: str) -> list[Path]:
+    paths = [ROOT / name, *(ROOT / name).rglob("*")]
+    return [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out", "kept"),
+    [
+        ("*\n!proxy\n", {"a", "a/b", "prox/y"}, {"proxy", "proxy/cli.py"}),
+        ("*\n!/docker/../proxy/\n**/__pycache__", {"proxy/a/__pycache__", "proxy/__pycache__/b.pyc"}, {"proxy/a.py"}),
+        ("#a\na/*.py\n! a/b.py\n", {"a/c.py"}, {"#a", "a", "a/b.py", "a/b/c.py", "b/a/c.py"}),
+        ("a?c\n[ab].txt\n\\*x\na/**/z", {"abc", "a.txt", "*x", "a/z", "a/b/c/z"}, {"a/c", "c.txt", "xx", "az"}),
+        ("**/x.*\n", {"x.a", "a/b/x.c", "x.a/y"}, {"a/xa"}),
+    ],
+)
+def test_the_lines_of_dockerignore_are_read_as_docker_reads_them(text: str, left_out: set[str], kept: set[str]) -> None:
+    rules = _rules_of_dockerignore(text)
+
+    assert {path for path in left_out | kept if _is_left_out(path, rules)} == left_out
+
+
+def test_all_that_the_image_copies_is_here_and_is_sent_to_the_builder() -> None:
+    copied = _copied()
+    files = [str(path.relative_to(ROOT)) for name in copied for path in _files_of(name)]
+
+    assert {"proxy", "requirements.lock"} <= set(copied)
+    assert [name for name in copied if not _files_of(name)] == []
+    assert [file for file in files if _is_left_out(file, DOCKERIGNORE)] == []
+
+
+def test_no_secret_and_no_compiled_file_is_sent_to_the_builder() -> None:
+    never = ("docker/.env", ".git/config", ".venv/bin/python", "noisegate/secrets.env", "rules/__pycache__/x.pyc")
+
+    assert [path for path in never if not _is_left_out(path, DOCKERIGNORE)] == []
 
 
 @pytest.mark.long
 def test_the_steps_of_the_image_make_a_proxy_that_runs(tmp_path: Path) -> None:
     source = tmp_path / "src"
-    source.mkdir()
-    for step in _steps("COPY"):
-        *names, place = (word for word in shlex.split(step) if not word.startswith("--from"))
-        for name in names:
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, tmp_path / place.strip("/"), ignore=shutil.ignore_patterns("__pycache__"))
-            elif not name.startswith("/"):
-                shutil.copy(ROOT / name, source)
+    for path in (path for name in _copied() for path in _files_of(name)):
+        name = path.relative_to(ROOT)
+        if not _is_left_out(str(name), DOCKERIGNORE):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, source / name)
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     for step in _steps("RUN"):
         if "useradd" not in step:

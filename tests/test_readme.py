@@ -58,6 +58,39 @@ def test_the_readme_is_short_and_has_its_two_commands() -> None:
     assert ".venv/bin/pytest" in commands[1]
 
 
+BY_NAME = re.compile(r"""\b(?:pip3? install|pipx|uv|uvx) [^\n`]*?(?<![\w/.-])noisegate(?:[-_]proxy)?(?![\w/.-])""")
+EXTRA_BY_NAME = re.compile(r"\bnoisegate(?:[-_]proxy)?\[")
+
+
+def test_nothing_advises_to_install_us_by_a_name_that_others_own_or_could_take() -> None:
+    """The index has a stranger's project called `noisegate`, and `noisegate-proxy` is not registered yet."""
+    tops = ("rules", "proxy", "docs", "docker", ".ci")
+    files = [*PAGES, ROOT / "Makefile", *(path for top in tops for path in (ROOT / top).rglob("*") if path.is_file())]
+    texts = {path: path.read_text(encoding="utf-8", errors="ignore") for path in files if path.suffix != ".pyc"}
+    advised = {
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path, text in texts.items()
+        for pattern in (BY_NAME, EXTRA_BY_NAME)
+        for found in pattern.finditer(re.sub(r"""["']\s*\n\s*f?["']|\\\n""", "", text))
+    }
+
+    assert advised == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "by_name"),
+    [
+        ("pip install 'noisegate[notebook]'", True),
+        ("pip install -U noisegate-proxy==0.2.0", True),
+        ("uvx noisegate demo", True),
+        ("pip install -q -c constraints.txt . && .venv/bin/noisegate demo", False),
+        ("pip install './dist/noisegate_proxy-0.2.0-py3-none-any.whl[notebook]'", False),
+    ],
+)
+def test_an_advice_to_install_us_by_name_is_seen(text: str, by_name: bool) -> None:
+    assert (BY_NAME.search(text) is not None) is by_name
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_resolve(page: Path) -> None:
     for file, anchor in links(page):

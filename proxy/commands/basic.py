@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from getpass import getpass
-from importlib.metadata import version as version_of
 from math import inf
 from pathlib import Path
 from typing import TypeVar
@@ -42,10 +41,6 @@ class Unreachable(ConfigurationError):
     """The database does not let us in, or cannot be read."""
 
     exit_code = 4
-
-
-def version() -> str:
-    return version_of("noisegate")
 
 
 def serve(settings: Settings) -> int:

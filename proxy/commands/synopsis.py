@@ -231,6 +231,6 @@ def _add_files(export: argparse.ArgumentParser) -> None:
         "--format",
         choices=formats,
         default="csv",
-        help="format of the files (default: csv); parquet needs noisegate[parquet]",
+        help="format of the files (default: csv); parquet needs the package pyarrow",
     )
     export.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")

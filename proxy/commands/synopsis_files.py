@@ -86,7 +86,7 @@ def _pyarrow(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError:
-        words = "writing Parquet needs pyarrow, which is not installed: pip install 'noisegate[parquet]'"
+        words = "writing Parquet needs pyarrow, which is not installed: pip install 'pyarrow>=18'"
         raise ConfigurationError(words) from None
 
 

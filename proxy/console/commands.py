@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
+from proxy import __version__
 from proxy.console.language import HELP, Command
 from proxy.console.vitals import Balances, Vitals
 from proxy.session.session import Session
@@ -139,7 +139,7 @@ class Console:
             case "UNSEEN":
                 return [(each.table, each.column or None, each.change) for each in self.unseen()]
             case "VERSION":
-                return [(f"noisegate {version('noisegate')}",)]
+                return [(f"noisegate {__version__}",)]
             case _:
                 return HELP
 

@@ -29,7 +29,7 @@ BLOCKS = [
 ]
 FILES = {
     "demo": (ROOT / "proxy/demo/rules.yaml").read_text(encoding="utf-8"),
-    "docker": (ROOT / "docker/rules.yaml").read_text(encoding="utf-8"),
+    "docker": (ROOT / "docker/rules/rules.yaml").read_text(encoding="utf-8"),
     "shop": shop.RULES,
     "check": RULES,
     "exposure": test_exposure.RULES.replace("NAME: public", 'x: {public: {because: "made up here"}}'),

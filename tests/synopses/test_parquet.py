@@ -59,5 +59,5 @@ def test_values_and_nulls_come_back_as_they_were(shop: RealDatabase, tmp_path: P
 def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'noisegate\[parquet\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'pyarrow>=18'"):
         check_parquet()

@@ -1,7 +1,7 @@
 """For users of a proxy in Python: `%load_ext noisegate` and a pandas accessor in notebooks, and `noisegate.local`.
 
-The notebook needs the extra: pip install 'noisegate[notebook]'. It is a client of the proxy like any other, and knows
-nothing but what the proxy tells every client.
+The notebook needs the extra `notebook`: pip install '.[notebook]' in a clone. It is a client of the proxy like any
+other, and knows nothing but what the proxy tells every client.
 """
 
 from typing import TYPE_CHECKING

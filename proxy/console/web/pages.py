@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl
@@ -11,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from proxy import __version__
 from proxy.console.commands import Console, Rows
 from proxy.console.language import Command
 from proxy.console.web.login import Visit, Visits
@@ -22,7 +22,6 @@ from proxy.settings import WebSettings
 MOST_BODY_BYTES: Final = 512 * 1024
 MOST_STRANGERS_BYTES: Final = 32 * 1024  # the login has two short fields; reading fields takes longer than sending them
 _MOST_FIELDS: Final = 10_000
-_VERSION: Final = version("noisegate")
 
 _TEMPLATES: Final = Environment(
     loader=PackageLoader("proxy.console.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
@@ -123,7 +122,7 @@ async def read_form(request: Request, most_bytes: int = MOST_BODY_BYTES) -> Page
 
 
 def rendered(template: str, /, **values: object) -> str:
-    return _TEMPLATES.get_template(template).render(version=_VERSION, **values)
+    return _TEMPLATES.get_template(template).render(version=__version__, **values)
 
 
 def plain(values: Mapping[str, object] | None = None) -> dict[str, object]:
