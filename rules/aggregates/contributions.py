@@ -7,13 +7,14 @@ what is shown of their noised sums.
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 
 from rules.bind.expression import Binding
 from rules.frozen import frozen, replace
 from rules.functions.comparison import is_null
 from rules.kernel.keys import Bins, Listed
-from rules.kernel.measures import Measure
-from rules.kernel.special.blocks import BlockValue
+from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Measure, Products, Sum, Units, Values
+from rules.kernel.special.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockValue
 from rules.kernel.summand import Summand
 from rules.mechanisms.noised_outputs import Output, Text
 from rules.mechanisms.release_plan import End
@@ -45,6 +46,40 @@ class Typical:
 
 Selection = Pick | Typical
 Contribution = Measure | Selection
+
+
+def expressions_of(part: Contribution) -> tuple[Expression, ...]:
+    """Return what is computed of each row for a contribution: its condition, its summands or its candidate."""
+    match part:
+        case Count(condition=condition) | Units(condition=condition):
+            return (condition,)
+        case (
+            Values(summand=summand)
+            | Sum(summand=summand)
+            | DistinctValues(summand=summand)
+            | DistinctSum(summand=summand)
+        ):
+            return (summand.expression,)
+        case Products(first=first, second=second):
+            return first.expression, second.expression
+        case Distinct(expression=expression):
+            return (expression,)
+        case Pick(candidate=candidate):
+            return candidate.expressions if isinstance(candidate, Listed) else (candidate.summand.expression,)
+        case Typical(value=value):
+            return tuple(chain.from_iterable(map(_in_block, value.aggregates)))
+
+
+def _in_block(aggregate: BlockAggregate) -> tuple[Expression, ...]:
+    match aggregate:
+        case BlockRows(condition=condition):
+            return (condition,)
+        case BlockDistinct(expression=expression):
+            return (expression,)
+        case BlockMoment(summands=summands):
+            return tuple(summand.expression for summand in summands)
+        case BlockPlace(summand=summand):
+            return (summand.expression,)
 
 
 @frozen

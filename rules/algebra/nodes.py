@@ -5,6 +5,7 @@ together, so that no node exists whose facts were not derived.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, Literal
 
 from rules.catalog import TableName
@@ -217,6 +218,26 @@ def below(node: Node) -> tuple[Node, ...]:
             return (left, right)
         case Union(branches=branches):
             return branches
+
+
+def expressions_in(node: Node) -> Iterator[Expression]:
+    """All expressions of a relation: conditions, computed columns, keys, orders, and arguments of aggregates."""
+    match node:
+        case Filter(condition=condition) | Join(condition=condition) | SemiJoin(condition=condition):
+            yield condition
+        case Project(computed=computed):
+            yield from (expression for _, expression in computed)
+        case PerUnit(keys=keys, aggregates=aggregates):
+            yield from (expression for _, expression in keys)
+            yield from chain.from_iterable(aggregate.arguments for _, aggregate in aggregates)
+        case Gathered(condition=condition, aggregates=aggregates):
+            yield condition
+            yield from chain.from_iterable(aggregate.arguments for _, aggregate in aggregates)
+        case Windowed(window=window, computed=calls):
+            yield from (*window.partition, *(order.expression for order in window.order))
+            yield from chain.from_iterable(call.function.arguments for _, call in calls)
+    for part in below(node):
+        yield from expressions_in(part)
 
 
 def tied_in(node: Node) -> Iterator[Join | SemiJoin]:

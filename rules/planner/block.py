@@ -1,14 +1,15 @@
 """Draft one private block from its place in the query: its rows, groups, recipes of aggregates, bounds and notices."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
 
-from rules.aggregates.contributions import Contribution, Recipe, Selection
+from rules.aggregates.contributions import Contribution, Recipe, Selection, expressions_of
 from rules.aggregates.estimates import estimate, notices_of_reports
 from rules.aggregates.recipes import choose, chosen_rows, split
 from rules.algebra.joint_domains import joints
-from rules.algebra.nodes import Join, Node, scans_in, tied_in
+from rules.algebra.nodes import Join, Node, expressions_in, scans_in, tied_in
 from rules.bind.expression import Binding
 from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
@@ -16,6 +17,7 @@ from rules.bind.table import demand_bounds
 from rules.bind.walk_syntax import is_estimate, is_typical
 from rules.catalog import find_codec, find_missing
 from rules.frozen import replace
+from rules.functions.text.text_casts import texts_read
 from rules.kernel.measures import DistinctMeasure, Sum, Units
 from rules.mechanisms.release_plan import (
     Block,
@@ -138,8 +140,15 @@ def draft_block(
     asks_cut = request.cut and not is_single and (bounding.is_chosen or any(cut.what == "rows" for cut in cuts))
     return Draft(
         site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts, asks_cut=asks_cut, adds_up=adds_up,
-        about=about, is_in_one=in_one, unlisted=unlisted_values(site.source.node, recipes, request),
+        about=about, is_in_one=in_one, remarks=_remarks(site.source.node, keyed, recipes, request),
     )  # fmt: skip
+
+
+def _remarks(node: Node, keyed: Keyed, recipes: Sequence[Recipe], request: Request) -> tuple[str, ...]:
+    """Say which constants are near listed values, and which texts count as NULL."""
+    parts = chain.from_iterable(recipe.parts for recipe in recipes)
+    computed = (*expressions_in(node), *keyed.keys, *chain.from_iterable(map(expressions_of, parts)))
+    return unlisted_values(node, computed, request) + unread_texts(computed)
 
 
 def _notices(
@@ -190,6 +199,13 @@ def _check_choices(parts: tuple[Contribution, ...], public: PublicGroups | None)
     if groups * candidates > _MOST_CELLS:
         hint = "Group by fewer columns, or limit the groups in WHERE."
         raise TooComplex(f"quantiles in {groups:,} groups exceed the limit", hint=hint)
+
+
+def unread_texts(computed: Iterable[Expression]) -> tuple[str, ...]:
+    """Say that a text of a form that is not read counts as NULL: PostgreSQL reads some of them."""
+    types = sorted({target.sql for target in chain.from_iterable(map(texts_read, computed))})
+    forms = "2021-01-31, 2021/01/31 and 20210131 (with or without a time)"
+    return tuple(f"texts that are cast to {target} count as NULL in other forms than {forms}" for target in types)
 
 
 def _rolled_up(site: BlockSite, *, is_private: bool) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class Draft:
     adds_up: bool  # whether totals of grouping sets are sums over the groups of all keys
     about: tuple[Units, ...]  # by recipe: who are counted for min_units of the rules; empty: nobody is
     is_in_one: bool  # whether each unit is in one group at most
-    unlisted: tuple[str, ...] = ()  # constants that look like values which are listed
+    remarks: tuple[str, ...] = ()  # on the statement's own words, which EXPLAIN repeats
     top: int | None = None  # so many groups are chosen, and no other is answered
 
     @property
@@ -218,9 +218,9 @@ class Draft:
             tables=_tables(node),
             explanation=(
                 *_explanation(bounding, node.facts, public, least),
-                *(("note", words) for words in self.unlisted),
+                *(("note", words) for words in self.remarks),
             ),
-            notices=(*self.unlisted, *self.notices),
+            notices=(*self.remarks, *self.notices),
             sets=self.site.sets,
             bars=_bars(self.aggregates.bars, outputs),
             level=self.level,

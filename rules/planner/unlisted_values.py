@@ -4,15 +4,13 @@ A misspelled value finds no row, and the noised count of none looks like an answ
 statement and the list, never a row.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
-from rules.aggregates.contributions import Recipe
-from rules.algebra.nodes import Filter, Node, below, scans_in
-from rules.kernel.measures import Count, Sum, Units, Values
+from rules.algebra.nodes import Node, scans_in
 from rules.planner.plan import Request
 from rules.values.domain import Values as Listed
 from rules.values.expression import Apply, Column, Constant, Expression
@@ -24,13 +22,12 @@ _MOST_COMPARED: Final = 20  # constants: a thousand of them in IN would take sec
 _LONGEST: Final = 60  # characters of a value in a notice
 
 
-def unlisted_values(node: Node, recipes: Sequence[Recipe], request: Request) -> tuple[str, ...]:
+def unlisted_values(node: Node, computed: Iterable[Expression], request: Request) -> tuple[str, ...]:
     """A line for each constant in WHERE, FILTER or CASE that is near a listed value of the column beside it.
 
     Nothing is said of constants that the analyst has not sent, as those in the text of a view.
     """
-    tests = (*_conditions(node), *_filters(recipes))
-    compared = [(column, text) for test in tests for column, text in _compared(test)]
+    compared = [(column, text) for test in computed for column, text in _compared(test)]
     listed = dict(_lists(node, {column.id for column, _ in compared}))
     unlisted = ((column, text) for column, text in compared if column.id in listed and text not in listed[column.id])
     written = [request.text, *(parameter for parameter in request.parameters if parameter is not None)]
@@ -49,22 +46,6 @@ def _lists(node: Node, numbers: AbstractSet[int]) -> Iterator[tuple[int, tuple[s
             if isinstance(domain, Listed) and 0 < len(domain.items) <= _MOST_LISTED and column.type.kind == "text":
                 yield column.id, tuple(item for item in domain.items if isinstance(item, str))
                 break
-
-
-def _conditions(node: Node) -> Iterator[Expression]:
-    if isinstance(node, Filter):
-        yield node.condition
-    for part in below(node):
-        yield from _conditions(part)
-
-
-def _filters(recipes: Sequence[Recipe]) -> Iterator[Expression]:
-    for part in (part for recipe in recipes for part in recipe.parts):
-        match part:
-            case Count(condition=condition) | Units(condition=condition):
-                yield condition
-            case Sum(summand=summand) | Values(summand=summand):
-                yield summand.expression
 
 
 def _compared(test: Expression) -> Iterator[tuple[Column, str]]:

@@ -11,6 +11,7 @@ from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.clocks import find_shown
 from rules.values.domain import Domain, Range
+from rules.values.enforced import UNSURE, Sure
 from rules.values.expression import Apply, Expression
 from rules.values.types import FLOAT8, NUMERIC, TIMESTAMP, TIMESTAMPTZ, Type
 from rules.values.value import DAY
@@ -85,7 +86,8 @@ def _part(operands: Operands, setting: EvalContext, result: Type) -> Expression:
     # What PostgreSQL 14 and later type as numeric was double precision before; the outer cast says which.
     sql = f"extract({field} from {{0}})::{result.sql}"
     image = _part_image(field, argument, setting)
-    return Apply("extract", sql, (argument,), result, image, argument.nullable)
+    held = Sure(digits=0) if result == NUMERIC and FIELDS[field][2] == 1 else UNSURE
+    return Apply("extract", sql, (argument,), result, image, argument.nullable, held)
 
 
 def _part_image(field: str, expression: Expression, setting: EvalContext) -> Domain:

@@ -1,9 +1,10 @@
 """Casts from and to text: a text that is no number, date, boolean or uuid is NULL, for its error would tell of a row.
 
-PostgreSQL reads more spellings than are read here; those that are read here it reads for certain.
+PostgreSQL reads more forms than are read here; those that are read here it reads without an error.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from rules.frozen import replace
@@ -11,29 +12,58 @@ from rules.functions.function import EvalContext
 from rules.functions.guard import short
 from rules.refusal import NotSupported
 from rules.values import domain, value
-from rules.values.domain import ANYTHING, ONE, TRUTHS, UNBOUNDED, Domain, Range
+from rules.values.domain import ANYTHING, ONE, TRUTHS, UNBOUNDED, Domain, Range, Values
 from rules.values.expression import Apply, Constant, Expression
 from rules.values.types import BOOLEAN, DATE, FLOAT8, JSONB, NUMERIC, TEXT, TIMESTAMP, UUID, Type
-from rules.values.value import FIRST_DAY, LAST_DAY
+from rules.values.value import FIRST_DAY, LAST_DAY, Value
 
+# PostgreSQL forgives these around numbers, truths, dates and times, and no other blanks.
+_BLANKS = r"[ \t\n\v\f\r]*"
 _SIGNED = "[-+]?"
-_WHOLE = rf"^{_SIGNED}[0-9]{{1,100}}$"
-_DECIMAL = rf"^{_SIGNED}([0-9]{{1,100}}(\.[0-9]{{0,100}})?|\.[0-9]{{1,100}})$"
-# The days of a month: 28 of any, 29 and 30 but of February, 31 of the long ones, 29 of February in leap years.
-_LEAP = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
+_WHOLE = f"{_SIGNED}[0-9]{{1,100}}"
+# Exponents that neither the digits of a numeric nor the range of a double can fail on.
+_EXPONENT = "([eE][-+]?(0*[0-9]{1,2}|1[0-9]{2}))?"
+_DECIMAL = rf"{_SIGNED}([0-9]{{1,100}}(\.[0-9]{{0,100}})?|\.[0-9]{{1,100}}){_EXPONENT}"
+# Leap years are multiples of 4, and of 100 only those of 400: by the last two digits, and then by all four.
+_FOURTH = "(0[48]|[2468][048]|[13579][26])"
 _YEAR = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
-_DAY = f"({_YEAR}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)|{_LEAP}-02-29)"
-_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
-_PATTERNS = {
-    "integer": _WHOLE,
-    "numeric": _DECIMAL,
-    "float": _DECIMAL,
-    "date": rf"^{_DAY}([T ]{_CLOCK})?$",
-    "timestamp": rf"^{_DAY}([T ]{_CLOCK})?$",
-    "boolean": "(?i)^(true|false|yes|no|on|off|[tfyn01])$",
-    "uuid": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+_LEAP_YEAR = f"([0-9]{{2}}{_FOURTH}|{_FOURTH}00)"
+# PostgreSQL reads seven digits as a date with a year of three, and six as one from 1970 to 2069.
+_SHORT_YEAR = "([0-9]{2}|[1-9][0-9]{2})"
+_SHORT_LEAP_YEAR = f"([1-9]?{_FOURTH}|00|[48]00)"
+
+
+def _day(year: str, leap: str, separator: str, zero: str) -> str:
+    """A pattern of the days that there are: 28 of any month, 29 and 30 but of February, 31 of the long ones."""
+    usual = f"({zero}[1-9]|1[0-2]){separator}({zero}[1-9]|1[0-9]|2[0-8])"
+    late = f"({zero}[13-9]|1[0-2]){separator}(29|30)|({zero}[13578]|1[02]){separator}31"
+    return f"({year}{separator}({usual}|{late})|{leap}{separator}{zero}2{separator}29)"
+
+
+_DAY = "|".join(
+    (
+        *(_day(_YEAR, _LEAP_YEAR, separator, "0?") for separator in "-/"),
+        *(_day(year, leap, "", "0") for year, leap in ((_YEAR, _LEAP_YEAR), (_SHORT_YEAR, _SHORT_LEAP_YEAR))),
+    )
+)
+_SECONDS = r":([0-5][0-9](\.[0-9]{1,30})?|60)"
+_CLOCK = rf"(([01]?[0-9]|2[0-3]):[0-5][0-9]({_SECONDS})?|24:00(:00)?)"
+_ZONE = "(Z|[-+]((0?[0-9]|1[0-5])(:[0-5][0-9]){0,2}|(0[0-9]|1[0-5])[0-5][0-9]))"
+_MOMENT = f"({_DAY})((T| +){_CLOCK}( ?{_ZONE})?)?"
+_TRUTH = (
+    "([tT]([rR]([uU][eE]?)?)?|[fF]([aA]([lL]([sS][eE]?)?)?)?|[yY]([eE][sS]?)?|[nN][oO]?|[oO][nN]|[oO][fF][fF]?|[01])"
+)
+_UUID = "([0-9A-Fa-f]{4}-?){7}[0-9A-Fa-f]{4}"
+PATTERNS = {
+    "integer": f"^{_BLANKS}{_WHOLE}{_BLANKS}$",
+    "numeric": f"^{_BLANKS}{_DECIMAL}{_BLANKS}$",
+    "float": f"^{_BLANKS}{_DECIMAL}{_BLANKS}$",
+    "date": f"^{_BLANKS}{_MOMENT}{_BLANKS}$",
+    "timestamp": f"^{_BLANKS}{_MOMENT}{_BLANKS}$",
+    "boolean": f"^{_BLANKS}{_TRUTH}{_BLANKS}$",
+    "uuid": rf"^({_UUID}|\{{{_UUID}\}})$",
 }
-_HUGE = Fraction(10) ** 101
+_HUGE = Fraction(10) ** 300
 LONGEST_NAME = 64  # bytes, with the one that ends it
 _WIDEST = Fraction(10) ** 1000  # of a numeric(n,digits), counted in its last digit
 MOST_ITEMS = 10_000  # of a finite domain, that are carried through a cast one by one
@@ -54,9 +84,95 @@ def find_read(expression: Expression, target: Type) -> Expression | None:
     if target.kind not in _READ_AS:
         return None
     read_as, image = _READ_AS[target.kind]
-    pattern = Constant(TEXT, _PATTERNS[target.kind], _PATTERNS[target.kind])
+    if target.is_time:
+        _check_form(expression, target)
+        image = _moments(expression.domain, read_as) or image
+    pattern = Constant(TEXT, PATTERNS[target.kind], PATTERNS[target.kind])
     sql = f"CASE WHEN {{0}} ~ {{1}} THEN ({{0}})::{read_as.sql} END"
     return Apply("read", sql, (short(expression), pattern), read_as, image, nullable=True)
+
+
+def _moments(texts: Domain, target: Type) -> Domain | None:
+    """The days or moments in listed texts, as far as they have a form that is read; None where that is not known."""
+    if not isinstance(texts, Values):
+        return None
+    found = set[Value]()
+    for text in texts.items:
+        if re.fullmatch(PATTERNS[target.kind], str(text), re.ASCII) is not None:
+            moment = value.find_value(_COMPACT.sub(_with_hyphens, str(text).replace("/", "-")), target)
+            if moment is None:
+                return None
+            found.add(moment)
+    return domain.values(found)
+
+
+_COMPACT = re.compile(r"\b([0-9]{2,4})([0-9]{2})([0-9]{2})\b")
+
+
+def _with_hyphens(day: re.Match[str]) -> str:
+    year = int(day[1])
+    if len(day[1]) == 2:
+        year += 2000 if year < 70 else 1900
+    return f"{year:04}-{day[2]}-{day[3]}"
+
+
+def _check_form(expression: Expression, target: Type) -> None:
+    """Refuse a text that is plainly of another form than those that are read: PostgreSQL reads some of these too."""
+    match _origin(expression):
+        case Apply(name="cast", arguments=(number,)) if number.type.is_number and number.sure.digits != 0:
+            hint = "Cast a whole number such as 20210131, or the moment itself."
+        case Apply(name="to_char", arguments=(_, Constant(text=str() as mask))) if not _is_read(mask, target):
+            hint = f"Use to_char(x, 'YYYY-MM-DD'), or cast the moment itself: x::{target.sql}."
+        case _:
+            return
+    raise NotSupported(f"a cast to {target.sql} of a text in this form is not supported over protected rows", hint=hint)
+
+
+def _origin(expression: Expression) -> Expression:
+    """What a text was made of: casts from text to text and limits of its length do not change its form."""
+    while isinstance(expression, Apply) and expression.name in ("cast", "short", "left", "listed", "within"):
+        if expression.arguments[0].type.kind != "text":
+            break
+        expression = expression.arguments[0]
+    return expression
+
+
+def _is_read(mask: str, target: Type) -> bool:
+    """Return whether to_char with this mask makes a text that is read as a date."""
+    sample = "2021-11-12 13:14:15.123456"
+    parts = {
+        "YYYY": sample[:4],
+        "MM": "11",
+        "DD": "12",
+        "HH24": "13",
+        "MI": "14",
+        "SS": "15",
+        "MS": "123",
+        "US": "123456",
+    }
+    made = re.sub("FM(?=MM|DD)|YYYY|MM|DD|HH24|MI|SS|MS|US", lambda field: parts.get(field[0], ""), mask)
+    return re.fullmatch(PATTERNS[target.kind], made.replace('"', ""), re.ASCII) is not None
+
+
+def texts_read(expression: Expression) -> Iterator[Type]:
+    """The types that texts are read as, whose form depends on the row: texts of other forms are NULL there."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Apply):
+            waiting += part.arguments
+            if part.name == "read" and part.type.is_time and not _has_one_form(_origin(part.arguments[0])):
+                yield part.type
+
+
+def _has_one_form(text: Expression) -> bool:
+    """Return whether all texts are of a form that is read: those of others were refused."""
+    match text:
+        case Apply(name="cast") | Apply(name="to_char", arguments=(_, Constant())):
+            return True
+        case _:
+            listed = text.domain.items if isinstance(text.domain, Values) else (None,)
+            return all(isinstance(item, str) and re.fullmatch(PATTERNS["date"], item, re.ASCII) for item in listed)
 
 
 def find_in_document(expression: Expression, target: Type) -> Expression | None:
