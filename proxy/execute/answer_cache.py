@@ -37,11 +37,9 @@ from proxy.execute.released_cells import (
 from proxy.execute.rulebook import StatementContext
 from proxy.execute.synopses import lasting
 from rules.accounting.store import LedgerStore, ReleaseQuery, ServableReleases
-from rules.mechanisms.additive import (
-    laws_of,
-)
+from rules.mechanisms.additive import laws_of, mechanism_of
 from rules.mechanisms.cost import UPWARD
-from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups
+from rules.mechanisms.release_plan import Block, Measure, PrivateGroups
 from rules.release.bound_ladder import report_name
 from rules.release.keys import Group
 from rules.release.release import Noised
@@ -92,7 +90,7 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
     cells = others.readings
 
     async def find(indexes: Sequence[int], charges: frozenset[int] | None) -> dict[int, Kept]:
-        queries = [_query(block.measures[index], question.key, groups, charges) for index in indexes]
+        queries = [_query(block, index, question.key, groups, charges) for index in indexes]
         servable = await _find_with(question, queries, ledger, context, now)
         besides = {index: precision_of(alike(cells).get(index, ()), len(groups or ())) for index in indexes}
         serve = serving_inner if context.is_inner else serving
@@ -136,13 +134,14 @@ def _with_whole_vectors(block: Block, known: Mapping[int, Kept]) -> Mapping[int,
 def _cheaper(own: Question, paid: Known) -> Question:
     """The question with what others were charged for too, where it costs no more."""
     seen = _from_one(own, alike(paid.readings))
-    return seen if _price(seen) <= _price(own) else own
+    is_as_cheap = all(price <= most for price, most in zip(_prices(seen), _prices(own), strict=True))
+    return seen if is_as_cheap else own
 
 
-def _price(question: Question) -> Decimal:
-    """Add up what an analyst's account would be charged."""
-    unpaid = (kept.release.mechanism for kept in first_sights(question.kept))
-    return sum((each.strength for each in (*unpaid, *question.mechanisms)), Decimal(0))
+def _prices(question: Question) -> tuple[Decimal, Decimal]:
+    """Add up the ε and the δ that an analyst's account would be charged."""
+    charged = [*(kept.release.mechanism for kept in first_sights(question.kept)), *question.mechanisms]
+    return sum((each.strength for each in charged), Decimal(0)), sum((each.delta for each in charged), Decimal(0))
 
 
 async def with_others(question: Question, ledger: LedgerStore, context: StatementContext, now: datetime) -> Question:
@@ -186,7 +185,7 @@ async def find_own(question: Question, ledger: LedgerStore, context: StatementCo
         question = nothing_known(block, question.key)
     if question.groups is not None and not question.fresh:
         return question.complete(Noised(question.groups, {}), group_size=size)
-    queries = [_query(measure, question.key, question.groups) for measure in block.measures]
+    queries = [_query(block, index, question.key, question.groups) for index in range(len(block.measures))]
     owned = [servable.own for servable in await _find(queries, ledger, context, now)]
     lists = set.intersection(*({kept.release.groups for kept in own} for own in owned)) if owned else set()
     if not lists:
@@ -234,6 +233,7 @@ def fresh_since(context: StatementContext, now: datetime) -> datetime:
 
 
 def _query(
-    measure: Measure | Choice, key: str, groups: tuple[Group, ...] | None, charges: frozenset[int] | None = None
+    block: Block, index: int, key: str, groups: tuple[Group, ...] | None, charges: frozenset[int] | None = None
 ) -> ReleaseQuery:
-    return ReleaseQuery(key, measure_key(measure), measure.epsilon, groups, charges)
+    measure, delta = block.measures[index], mechanism_of(block, index).delta
+    return ReleaseQuery(key, measure_key(measure), measure.epsilon, groups, charges, delta)

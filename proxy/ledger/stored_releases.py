@@ -219,8 +219,8 @@ def _other(connection: Connection, wanted: ReleaseQuery, alike: _Alike, accounts
         (*alike.parameters, *age.lasting, float(wanted.epsilon) * _CLOSE, *itertools.chain.from_iterable(accounts)),
     )
     for number, charge, cost in rows:
-        is_of_one = wanted.charges is None or charge in wanted.charges
-        if is_of_one and chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
+        is_of_one, mechanism = wanted.charges is None or charge in wanted.charges, chain.mechanism(json.loads(cost))
+        if is_of_one and mechanism.strength >= wanted.epsilon and mechanism.delta <= wanted.delta:
             return one(connection, number, accounts[0][1])
     return None
 

@@ -122,6 +122,7 @@ class ReleaseQuery:
     epsilon: Decimal
     groups: tuple[tuple[Text, ...], ...] | None
     charges: frozenset[int] | None = None  # of which one has to be, if others alone have paid for it (None: of any)
+    delta: Decimal = Decimal(0)  # that may be charged for it, if others alone have paid for it
 
 
 @frozen

@@ -5,6 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
+import pytest
+
 from proxy.execute.service import Answer
 from rules.mechanisms.noised_outputs import Chosen
 from rules.mechanisms.release_plan import Block, Choice, PrivateGroups, PublicGroups, Quantile
@@ -154,3 +156,21 @@ async def test_releases_of_integers_in_parts_of_one_are_whole_and_put_together_a
     desk.noise.constant = 0
     assert shown(await desk.ask(counts("1"))) == (100, 50)  # without parts it is another measure
     assert await desk.spent() == (5, 5)
+
+
+@pytest.mark.parametrize("bought", ["1e-7", "1e-9", "1e-12"])
+@pytest.mark.parametrize("asked", ["1e-7", "1e-9", "1e-12", None])
+async def test_a_statement_is_charged_no_more_delta_than_it_asks_for(
+    desk: Desk, bought: str, asked: str | None
+) -> None:
+    """An answer of somebody else serves only if its threshold cost no more δ than this statement may."""
+    await desk.ask(counts("1", PrivateGroups(0, Decimal(bought))), analyst="bob")
+    groups = LISTED if asked is None else PrivateGroups(0, Decimal(asked))
+
+    await desk.ask(counts("1", groups))
+
+    review = await desk.ledger.review("ada", desk.service.rulebook.budgets, desk.now, most_charges=9)
+    may_be_charged = Decimal(asked or 0)
+    assert review.analyst.totals.delta <= may_be_charged
+    is_served = not review.charges[0].fresh
+    assert is_served == (asked is not None and Decimal(bought) <= may_be_charged)
