@@ -61,6 +61,8 @@ class Vitals:
     def __post_init__(self) -> None:
         self._checked, self._database = -_CHECK_SECONDS, OK
         self._checking: asyncio.Task[None] | None = None
+        self._tried_to_write = -_CHECK_SECONDS
+        self._ledger = NO_ANSWER  # the last failure
 
     async def health(self) -> dict[str, str]:
         """For each part "ok", or a word for what is wrong with it."""
@@ -78,8 +80,9 @@ class Vitals:
         try:
             balances = await self.balances()
         except (LedgerError, TimeoutError):
-            return Families([*families, _gauge("ledger_up", "Whether the ledger answers", 0)])
-        return Families([*families, _gauge("ledger_up", "Whether the ledger answers", 1), *_budgets(balances)])
+            return Families([*families, _gauge("ledger_up", "Whether the ledger takes charges", 0)])
+        takes_charges = _gauge("ledger_up", "Whether the ledger takes charges", int(not self.ledger.has_failed))
+        return Families([*families, takes_charges, *_budgets(balances)])
 
     async def balances(self) -> Balances:
         """All accounts, those of analysts at one moment; raises LedgerError, or TimeoutError."""
@@ -91,13 +94,20 @@ class Vitals:
         return Balances(dict(zip(names, own, strict=True)), shared, roles)
 
     async def _check_ledger(self) -> str:
+        """Read it. After a failure try to write it too, every few seconds: an unready proxy gets no charge to write."""
+        now = asyncio.get_running_loop().time()
         try:
             await self.balances()
+            if self.ledger.has_failed and now - self._tried_to_write >= _CHECK_SECONDS:
+                self._tried_to_write = now
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await self.ledger.try_to_write()
         except LedgerError as error:
-            return ledger_cause(error).reason
+            self._ledger = ledger_cause(error).reason
+            return self._ledger
         except TimeoutError:
             return NO_ANSWER
-        return OK
+        return self._ledger if self.ledger.has_failed else OK
 
     async def _check_database(self) -> str:
         """Ask it every few seconds at most. Where all connections are in use, the database is what they wait for.

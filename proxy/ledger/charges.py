@@ -1,11 +1,12 @@
 """Do the work of the ledger's jobs, inside one transaction."""
 
 import json
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from proxy.ledger import sights as first_sights
 from proxy.ledger import stored_releases
@@ -28,6 +29,8 @@ from rules.accounting.store import (
 )
 from rules.mechanisms.cost import UPWARD, Mechanism
 from rules.refusal import ChargedSince, stopped
+
+_TRIAL_BYTES: Final = 64 * 1024  # as much as a charge with many releases
 
 
 def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
@@ -250,6 +253,18 @@ def running_period(connection: Connection, time: datetime, budgets: Budgets) -> 
         if period.partition(":")[0] == budgets.per:
             latest = max(latest, period)
     return period_of(time, budgets, latest)
+
+
+def write_trial(connection: Connection) -> None:
+    """Write what no entry vouches for and nobody reads, to see whether a charge could be written."""
+    connection.execute(
+        "INSERT INTO meta (name, value) VALUES ('trial', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (secrets.token_hex(_TRIAL_BYTES // 2),),
+    )
+
+
+def delete_trial(connection: Connection) -> None:
+    connection.execute("DELETE FROM meta WHERE name = 'trial'")
 
 
 def append(connection: Connection, entry: str) -> int:

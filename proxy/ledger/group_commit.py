@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from proxy.ledger import charges
 from proxy.ledger.connection import Connection
@@ -17,6 +17,7 @@ from rules.refusal import NOTHING_CHARGED, Refusal
 
 PATIENCE_SECONDS = 15.0  # for a job, of which none takes a second
 CLOSE_SECONDS = 5.0  # for what runs when the proxy ends
+_MAY_BE_CHARGED: Final = "It may have been charged; TABLE noisegate.budget shows it."
 
 Result = TypeVar("Result")
 Job = Callable[[Connection], Result]
@@ -77,6 +78,8 @@ class GroupCommit:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._connection: Connection | None = None
         self._condemned: LedgerError | None = None
+        self._is_committing = False
+        self.has_failed = False  # the last batch that may have written something; nothing was written since
 
     def condemn(self, finding: LedgerError) -> None:
         """Run nothing more: the ledger is not what it was."""
@@ -145,14 +148,16 @@ class GroupCommit:
                 outcomes = self._commit(batch)
             LEDGER_JOBS.inc(len(batch))
         except BaseException as error:
+            self.has_failed = True
             self._disconnect()
-            outcomes = [_refused(error)] * len(batch)
+            outcomes = [_refused(error, may_be_charged=self._is_committing)] * len(batch)
             if not isinstance(error, (*self._home.errors, OSError, LedgerError)):
                 raise
         finally:
             _tell(batch, outcomes)
 
     def _commit(self, batch: Sequence[_Waiting]) -> list[Any]:
+        self._is_committing = False
         if self._condemned is not None:
             raise self._condemned
         if self._connection is None:
@@ -164,9 +169,11 @@ class GroupCommit:
         before = self._home.end.check(connection, durable=durable)
         outcomes = [_attempt(waiting.job, connection) for waiting in batch]
         after = charges.head(connection) if durable else before
+        self._is_committing = True
         connection.execute("COMMIT")
         if after != before:
             self._home.end.note(after)
+            self.has_failed = False
         return outcomes
 
     def _disconnect(self) -> None:
@@ -187,16 +194,21 @@ def _attempt(job: Job[Any], connection: Connection) -> Any:
     return outcome
 
 
-def _refused(error: BaseException) -> LedgerError:
+def _refused(error: BaseException, *, may_be_charged: bool) -> LedgerError:
     """Refuse all who waited in the same words, whatever the reason: the reason is for the log."""
-    refusal = LedgerError("the privacy ledger has failed, so the statement is not answered", reason="out_of_order")
+    refusal = LedgerError(
+        "the privacy ledger has failed, so the statement is not answered",
+        hint=f"{_MAY_BE_CHARGED if may_be_charged else NOTHING_CHARGED} Try again later, or ask your DBA: the log has "
+        "the reason.",
+        reason="out_of_order",
+    )
     refusal.__cause__ = error
     return refusal
 
 
 def _late(*, has_begun: bool) -> LedgerError:
     """For a job whose home did not answer in time."""
-    known = "It may have been charged; TABLE noisegate.budget shows it." if has_begun else NOTHING_CHARGED
+    known = _MAY_BE_CHARGED if has_begun else NOTHING_CHARGED
     return LedgerError(
         "the privacy ledger does not respond, so the statement is not answered",
         hint=f"{known} Try again later.",

@@ -257,6 +257,17 @@ class Ledger:
 
         return await self._batches.run(read, durable=False)
 
+    @property
+    def has_failed(self) -> bool:
+        """Tell whether a charge has failed, or something else has, and nothing was written since."""
+        return self._batches.has_failed
+
+    async def try_to_write(self) -> None:
+        """Write as much as some charges do, and delete it; raises LedgerError where the home does not take that."""
+        for job in (charges.write_trial, charges.delete_trial):
+            await self._batches.run(job)
+        self._batches.has_failed = False
+
     def version(self) -> Hashable | None:
         return self._batches.version()
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import socket
 import time
 from http.client import HTTPConnection
@@ -153,3 +154,35 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     gauges |= {f"noisegate_{whose}epsilon_{what}" for whose in ("", "shared_") for what in ("spent", "left", "limit")}
 
     assert {re.sub("_(total|bucket|sum|count)$", "", name) for name in parts} <= counted | gauges
+
+
+def test_a_ledger_that_cannot_be_written_makes_the_proxy_unready_until_it_can(
+    shop: RealDatabase, tmp_path: Path
+) -> None:
+    """As on a full disk: no file of the proxy's may grow. Reading goes on."""
+    with (
+        noisegate(tmp_path, shop.reader_dsn, arguments=PORT) as running,
+        psycopg.connect(running.dsn(), autocommit=True) as session,
+    ):
+        session.execute(COUNT)
+        assert get(running, "/readyz")[0] == 200
+        _, most = resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (0, most))
+        length = running.ledger_length()
+        with pytest.raises(psycopg.errors.CannotConnectNow) as refused:
+            session.execute(COUNT.replace("Berlin", "Lyon"))
+        assert "ask your DBA: the log has the reason" in str(refused.value.diag.message_hint)
+        for _ in range(3):
+            status, text = get(running, "/readyz")
+            assert (status, json.loads(text)["ledger"][:6]) == (503, "SQLITE")
+            assert samples(get(running, "/metrics")[1]).get(("noisegate_ledger_up", ())) == 0
+
+        resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (most, most))
+        deadline = time.monotonic() + 3 * CHECK_SECONDS
+        while get(running, "/readyz")[0] != 200:  # nobody is charged meanwhile
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert running.ledger_length() == length
+        session.execute(COUNT.replace("Berlin", "Lyon"))
+        assert running.ledger_length() > length
+        assert samples(get(running, "/metrics")[1])["noisegate_ledger_up", ()] == 1
