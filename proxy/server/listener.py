@@ -16,6 +16,7 @@ from proxy.server.login import LoginHandler
 from proxy.server.server_context import ServerContext
 from proxy.session.errors import SHUTDOWN, error_response, fatal
 from proxy.session.interfaces import Session
+from proxy.turns import Turn, wait_for_turn
 
 _UNREAD_BYTES: Final = 64 * 1024  # so much is still read of a client that has to wait: only a reader sees it leave
 _UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a slow reader before the session hears of it
@@ -36,7 +37,7 @@ class Client(asyncio.Protocol):
         self._session: Session | None = None
         self._is_closing = False
         self._is_paused = False  # by the session
-        self._is_handing_over = False
+        self._waits_for_turn = self._is_handing_over = False
         self._cannot_write = False
         self._last_call: asyncio.TimerHandle | None = None
 
@@ -52,7 +53,7 @@ class Client(asyncio.Protocol):
     def resume_reading(self) -> None:
         self._is_paused = False
         self._hand_over()
-        if not self._is_paused and self._transport is not None and not self._is_closing:
+        if not self._is_waiting and self._transport is not None and not self._is_closing:
             self._transport.resume_reading()
 
     def close(self, farewell: bytes = b"") -> None:
@@ -152,7 +153,7 @@ class Client(asyncio.Protocol):
         else:
             self._reception.buffer.feed(data)
             self._hand_over()
-        if self._reception.buffer.pending > _UNREAD_BYTES and (self._is_paused or self._session is None):
+        if self._reception.buffer.pending > _UNREAD_BYTES and (self._is_waiting or self._session is None):
             self.hold()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,21 +186,37 @@ class Client(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=_UNSENT_BYTES)
 
+    @property
+    def _is_waiting(self) -> bool:
+        """Return whether nothing is handed over for now, so that what arrives has to stay in the buffer."""
+        return self._is_paused or self._waits_for_turn
+
     def _hand_over(self) -> None:
-        """Give the session its frames until it pauses, or none is whole."""
+        """Give the session its frames until it pauses, its turn is over, or none is whole."""
         if self._is_handing_over or self._session is None or self._reception is None:
             return
         self._is_handing_over = True
+        turn = Turn()
         try:
-            while not self._is_paused and not self._is_closing:
+            while not self._is_waiting and not self._is_closing:
+                if turn.is_over:
+                    self._waits_for_turn = True
+                    wait_for_turn(self._take_turn)
+                    break
                 frame = self._reception.buffer.next_frame()
                 if frame is None:
                     break
+                turn.took(len(frame.raw))
                 self._session.frame(frame.kind, frame.raw)
         except Exception as error:  # noqa: BLE001 - a violation, or as a last resort whatever else comes
             self._fail(error)
         finally:
             self._is_handing_over = False
+
+    def _take_turn(self) -> None:
+        self._waits_for_turn = False
+        if not self._is_paused:
+            self.resume_reading()
 
     def _fail(self, error: Exception) -> None:
         response = error_response(error, "FATAL")

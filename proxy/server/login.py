@@ -14,7 +14,7 @@ from proxy.session.errors import LOGIN_TIMEOUT, error_response, fatal
 from proxy.session.interfaces import ClientPort, Login, Session
 from proxy.wire.backend import BackendKeyData
 from proxy.wire.buffer import FrameBuffer
-from proxy.wire.codec import ProtocolViolation
+from proxy.wire.codec import NoPacket, ProtocolViolation
 from proxy.wire.conversation import Cancel, Event, Identified, Left, LoggedIn, Send, StartTls
 from proxy.wire.proxy_protocol import ProxyHeader
 from proxy.wire.scram import BadPassword
@@ -210,7 +210,7 @@ class LoginHandler:
             self._refuse(error)
 
     def _refuse(self, error: Exception) -> None:
-        """Whatever it is, `error_response` knows what may be said of it."""
+        """Whatever it is, `error_response` knows what may be said of it, to the log or to the client too."""
         response = error_response(error, "FATAL")
         if isinstance(error, BadPassword) and self._conversation.user is not None:
             self._context.failures.note(self._peer, self._conversation.user, asyncio.get_running_loop().time())
@@ -218,7 +218,7 @@ class LoginHandler:
         failed |= {"reason": error.reason} if isinstance(error, LoginRefused) and error.reason else {}
         LOGINS_REFUSED.labels(response.sqlstate).inc()
         warn("login_refused", user=self._conversation.user, peer=self._peer, **failed)
-        self._guest.close(response.encode())
+        self._guest.close(b"" if isinstance(error, NoPacket) else response.encode())
 
     def _is_late(self) -> None:
         """As PostgreSQL: who has not even said who he is gets no answer."""

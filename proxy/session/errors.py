@@ -94,6 +94,11 @@ def is_fatal(raw: bytes) -> bool:
     return b"\0VFATAL\0" in raw or b"\0VPANIC\0" in raw
 
 
+def is_cancelled(raw: bytes) -> bool:
+    """Return whether the twin says that it was asked to cancel; it speaks English."""
+    return b"\0C57014\0Mcanceling statement due to user request\0" in raw
+
+
 def moved(raw: bytes, place: Callable[[int], int | None]) -> bytes:
     """An ErrorResponse with its position in the text that the client sent."""
     fields = dict(ErrorResponse.decode(raw).fields)

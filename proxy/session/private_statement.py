@@ -49,6 +49,7 @@ from rules.sql.system_views import setting_rows
 
 ORIGINAL: Final = b"_ng_original"
 _CLOSING: Final = b"_ng_closing"
+CANCELLED: Final = Interrupted("canceling statement due to user request")
 _MOST_MATCHED: Final = 50
 _SPARE_SECONDS: Final = 0.1  # for us to be quicker than the twin's own time-outs
 
@@ -73,6 +74,7 @@ class Private(Accuracy):
         self._timeout_seconds = timeout_seconds
         self._matched: set[tuple[bytes, tuple[int, ...], tuple[tuple[bytes, int, int], ...]]] = set()
         self._running: asyncio.Task[Any] | None = None
+        self.is_cancelled = False  # what the client has sent last, in whatever step it is
         self._began = 0  # changes of the twin when the statement began
         self.at_work: AtWork | None = None
         self._synthetic, self._rehearsal = SyntheticRows(service, analyst), Rehearsal(relay, self._values)
@@ -89,7 +91,8 @@ class Private(Accuracy):
         read_settings(decode_probe(replies[PROBE_ROW], self._relay.codec).settings, self._limits)
 
     def cancel(self) -> bool:
-        """Stop what runs outside the twin; False: nothing does."""
+        """Stop what runs outside the twin, or is about to; False: nothing runs there now."""
+        self.is_cancelled = True
         if self._running is None:
             return False
         self._running.cancel()
@@ -301,7 +304,15 @@ class Private(Accuracy):
         finally:
             self.at_work = None
 
+    def check_cancelled(self) -> None:
+        """Refuse to go on with what the client has cancelled."""
+        if self.is_cancelled:
+            raise CANCELLED
+
     async def _interruptible(self, work: Coroutine[Any, Any, Result]) -> Result:
+        if self.is_cancelled:  # while the twin described it, say: nothing is charged yet
+            work.close()
+            raise CANCELLED
         self._running = task = asyncio.ensure_future(work)
         try:
             return await task
@@ -311,7 +322,7 @@ class Private(Accuracy):
                 raise asyncio.CancelledError from None
             if not task.cancelled():
                 raise
-            raise Interrupted("canceling statement due to user request") from None
+            raise CANCELLED from None
         finally:
             self._running = None
 

@@ -11,10 +11,11 @@ from typing import Final
 
 from proxy.metrics import RELAYED
 from proxy.session.classify import LexicalSettings
-from proxy.session.errors import TwinChanges, fatal, find_denial, is_fatal, refusal_report, tells_of_crash
+from proxy.session.errors import TwinChanges, fatal, find_denial, is_cancelled, is_fatal, refusal_report, tells_of_crash
 from proxy.session.interfaces import ClientPort, RelayOwner
 from proxy.session.prepared_statements import UnnamedPortal
 from proxy.session.replies import ENDS, PASSED, Expected, Fate, Message, Replies, TwinLost, TwinRefusal, swallow
+from proxy.turns import Turn
 from proxy.twin.link import Greeting, Link
 from proxy.wire.backend import (
     CopyBothResponse,
@@ -29,6 +30,7 @@ from proxy.wire.backend import (
 from proxy.wire.buffer import Frame, FrameBuffer
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, CopyFail, Execute, Flush, Parse, Query, Sync
+from rules.refusal import Interrupted
 
 _SYNC: Final = Sync().encode()
 _FLUSH: Final = Flush().encode()
@@ -36,6 +38,7 @@ _NOTHING_TO_COPY: Final = CopyFail(b"COPY FROM is not supported").encode()
 _ENDS_BY_READY: Final = frozenset({Query.kind, Sync.kind})
 _COPY_IN: Final = frozenset({CopyInResponse.kind, CopyBothResponse.kind})
 _NONE: Final[frozenset[bytes]] = frozenset()
+_MOST_EXPECTED: Final = 4_000  # messages that the twin owes replies to, before the client is held
 _TOO_LARGE: Final = ("54000", "terminating connection: a message of the twin exceeds the size limit")
 _LEXIS: Final = b"_ng_lexis"
 _LEXIS_SQL: Final = (
@@ -77,6 +80,8 @@ class Relay:
         self.batch_since: float | None = None  # when the first message after the last ReadyForQuery was sent
         self.unnamed = UnnamedPortal()
         self._expected: deque[Expected] = deque()
+        self._is_full = False
+        self._overdue: Interrupted | None = None  # why we have asked the twin to cancel what it runs
         self._unasked: Frame | None = None  # an error that no message has caused yet
         self._quiet: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -102,7 +107,7 @@ class Relay:
     def send(self, raw: bytes, expected: Expected) -> None:
         """One message, and what is to be done with its replies."""
         if not self._expected:
-            self.busy_since = self._loop.time()
+            self.busy_since, self._overdue = self._loop.time(), None
             if self.batch_since is None:
                 self.batch_since = self.busy_since
             if self.state == b"I":
@@ -115,6 +120,11 @@ class Relay:
             self.unnamed.synced()
         self._may_have_set = self._may_have_set or expected.kind == Execute.kind
         self.link.write(raw)
+        if len(self._expected) > _MOST_EXPECTED and not self._is_full:
+            self._is_full = True
+            self.hold()
+            if expected.kind not in _ENDS_BY_READY:
+                self.flush()  # the twin would wait for a Sync with its last replies, and the client cannot send one
         if self._unasked is not None:
             self._loop.call_soon(self._fail_next)  # when all is sent that PostgreSQL skips with it
 
@@ -131,6 +141,11 @@ class Relay:
         """Say what a client can do without: between two messages of the twin, and if it does not read too slowly."""
         if self.paused_since is None and not self.is_inside_message:
             self.client.write(notice)
+
+    def end_overdue(self, reason: Interrupted) -> None:
+        """Cancel what the twin runs, for a reason of ours that the client gets to read."""
+        self._overdue = reason
+        self.link.cancel()
 
     def flush(self) -> None:
         """Ask for the replies that the twin still holds back."""
@@ -208,16 +223,18 @@ class Relay:
 
     # What the link says: Receiver.
 
-    def received(self, buffer: FrameBuffer) -> None:
+    def received(self, buffer: FrameBuffer) -> bool:
+        turn = Turn()
         try:
-            passed = list(self._passed(buffer))
+            passed = list(self._passed(buffer, turn))
         except ProtocolViolation:
             self.client.close(fatal(*_TOO_LARGE))
             self.link.abort()
-            return
+            return False
         self.is_inside_message = buffer.is_inside
         if passed:
             self.client.write(b"".join(passed))
+        return turn.is_over
 
     def hold(self) -> None:
         if self.owner is not None:
@@ -234,15 +251,17 @@ class Relay:
         if self.owner is not None:
             self.owner.twin_lost()
 
-    def _passed(self, buffer: FrameBuffer) -> Iterator[bytes]:
-        """Yield what the client gets of the bytes that are here."""
-        while True:
+    def _passed(self, buffer: FrameBuffer, turn: Turn) -> Iterator[bytes]:
+        """Yield what the client gets of the bytes that are here, until the turn is over."""
+        while not turn.is_over:
             first = self._expected[0] if self._expected else None
             passes = _NONE if first is None else first.passes if first.edit else PASSED[first.kind]
             run = buffer.next_run(passes) if passes or buffer.is_inside else b""
             if run:
+                turn.took(len(run))
                 yield run
             elif (frame := buffer.next_frame()) is not None:
+                turn.took(len(frame.raw))
                 yield self._heard(frame, first)
             else:
                 return
@@ -279,7 +298,7 @@ class Relay:
                 self._unasked = frame
                 return b""
             case ErrorResponse.kind if first is not None:
-                return self._failed(self.changes.reworded(frame), first)
+                return self._failed(self._reworded(frame), first)
         if first is None:
             return frame.raw
         said = frame.raw if first.edit is None else first.edit(frame)
@@ -329,6 +348,11 @@ class Relay:
         if frame is not None and self._expected:
             self.client.write(self._failed(frame, self._expected[0]))
 
+    def _reworded(self, frame: Frame) -> Frame:
+        if self._overdue is None or not is_cancelled(frame.raw):
+            return self.changes.reworded(frame)
+        return Frame(frame.kind, refusal_report(self._overdue, self.codec))
+
     def guarded(self, raw: bytes) -> bytes:
         """An error of the twin, in our words where it is about what is protected."""
         refusal = find_denial(raw, self._closed_tables())
@@ -340,6 +364,9 @@ class Relay:
 
     def _end(self, fate: Fate) -> None:
         ended = self._expected.popleft()
+        if self._is_full and len(self._expected) <= _MOST_EXPECTED // 2:
+            self._is_full = False
+            self.go_on()
         self.quiet_since = self._loop.time()
         self.busy_since = self.quiet_since if self._expected else None
         if ended.then is not None:

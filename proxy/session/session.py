@@ -1,7 +1,6 @@
 """One client's session: its messages in their order, to the twin or to the path of private statements."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -31,12 +30,11 @@ from proxy.wire.frontend import (
     Sync,
     Terminate,
 )
-from rules.refusal import Refusal
+from rules.refusal import Interrupted, Refusal
 
-MOST_WAITING_BYTES: Final = 64 * 1024  # of messages behind one that takes its time, before the client is held
 _COPY: Final = frozenset({CopyData.kind, CopyDone.kind, CopyFail.kind})
-_TWIN_LOST: Final = ("57P02", "terminating connection because the twin has crashed")
-_CONNECT_AGAIN: Final = "In a moment you should be able to connect again and to repeat your command."
+_TWIN_LOST: Final = ("57P02", "terminating connection because of crash of another server process")
+_CONNECT_AGAIN: Final = "In a moment you should be able to reconnect to the database and repeat your command."
 _STILL_SECONDS: Final = 1.0  # that a session has to be idle before it is looked at
 _MOST_UNNAMED_BYTES: Final = 64 * 1024  # of an unnamed statement that is parsed again
 _OUT_OF_TIME: Final = ("57014", "terminating connection: a statement exceeded its timeout and did not stop")
@@ -51,7 +49,7 @@ Reconnect = Callable[["Session"], Coroutine[Any, Any, None]]
 
 
 class Session:
-    """Relays, and answers. Messages are handled at once while nothing has to be awaited."""
+    """Relays, and answers. Messages are handled at once; behind one that has to be awaited the client is held."""
 
     def __init__(
         self,
@@ -65,8 +63,6 @@ class Session:
         self._on_closed, self._reconnect = on_closed, reconnect
         self._client, self._parts, self._relay = client, parts, parts.relay
         self._extended, self._simple = Extended(parts), Simple(parts)
-        self._waiting: deque[tuple[bytes, bytes]] = deque()
-        self._waiting_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._holds = 0  # reasons for which the client must send nothing more
         self._is_draining = self._is_leaving = False
@@ -88,14 +84,9 @@ class Session:
 
     def frame(self, kind: bytes, raw: bytes) -> None:
         self._heard += 1
-        if self._task is None:
-            if (work := self._handle(kind, raw)) is not None:
-                self._task = asyncio.create_task(self._work(work, kind, raw))
-            return
-        self._waiting.append((kind, raw))
-        self._waiting_bytes += len(raw)
-        if self._waiting_bytes - len(raw) <= MOST_WAITING_BYTES < self._waiting_bytes:
-            self.hold()
+        self._parts.private.is_cancelled = False
+        if (work := self._handle(kind, raw)) is not None:
+            self._begin(work, kind, raw)
 
     def pause_writing(self) -> None:
         self._relay.pause_reading()
@@ -112,7 +103,10 @@ class Session:
         await self._parts.private.check_settings()
 
     def cancel(self) -> None:
-        """Stop what runs now, inside or on the twin; nothing, if nothing runs: a late cancel must not hit the next."""
+        """Stop what runs now, inside or on the twin, or will in one of the next steps of the client's last message.
+
+        A late cancel must not hit the next message.
+        """
         if not self.cancel_inside() and self._relay.busy_since is not None:
             self._relay.link.cancel()
 
@@ -135,8 +129,7 @@ class Session:
             self._task.cancel()
         self._relay.link.close()
         self._on_closed()  # while it is still known whether the twin is busy
-        self._waiting.clear()  # what is large goes now: the rest refers to itself, and may stay for long
-        self._relay.unnamed_parse = b""
+        self._relay.unnamed_parse = b""  # what is large goes now: the rest refers to itself, and may stay for long
 
     # What the relay says.
 
@@ -158,7 +151,7 @@ class Session:
 
     def twin_lost(self) -> None:
         if self._is_idle and self._image is not None and self._image_of == self._heard and not self._is_draining:
-            self._task = asyncio.create_task(self._work(self._begin_again(self._image), b"", b""))
+            self._begin(self._begin_again(self._image))
         else:
             self._say_lost()
 
@@ -205,7 +198,7 @@ class Session:
         if seconds > limit_seconds + grace_seconds:
             self._client.close(fatal(*_OUT_OF_TIME))
         elif seconds > limit_seconds:
-            self._relay.link.cancel()
+            self._relay.end_overdue(_overdue(limit_seconds))
 
     def check_idle(self, transaction_seconds: float | None, session_seconds: float | None) -> None:
         """End a session whose client leaves it alone for too long: PostgreSQL's own limits a client may SET away."""
@@ -223,7 +216,7 @@ class Session:
         if self._image_of == self._heard or self._task is not None or not relay.is_quiet or relay.state != IDLE:
             return
         if asyncio.get_running_loop().time() - relay.quiet_since >= _STILL_SECONDS:
-            self._task = asyncio.create_task(self._work(self._take_image(), b"", b""))
+            self._begin(self._take_image())
 
     async def _take_image(self) -> None:
         relay, heard, quiet_since = self._relay, self._heard, self._relay.quiet_since
@@ -315,28 +308,29 @@ class Session:
         if not self._relay.skipping:
             await self._simple.refuse(FUNCTION_CALL)
 
+    def _begin(self, work: Work, kind: bytes = b"", raw: bytes = b"") -> None:
+        self.hold()
+        self._task = asyncio.create_task(self._work(work, kind, raw))
+
     async def _work(self, work: Work, kind: bytes, raw: bytes) -> None:
-        """Await what one message needs, then handle those that came meanwhile."""
+        """Await what one message needs, then let the client go on."""
         try:
-            await self._awaited(work, kind, raw)
-            while self._waiting:
-                kind, raw = self._waiting.popleft()
-                self._waiting_bytes -= len(raw)
-                if self._waiting_bytes <= MOST_WAITING_BYTES < self._waiting_bytes + len(raw):
-                    self.go_on()
-                if (more := self._handle(kind, raw)) is not None:
-                    await self._awaited(more, kind, raw)
+            await work
+        except ProtocolViolation:
+            self._relay.forward(kind, raw)
         except TwinLost:
             event("twin_lost")  # the client has been told
         except Exception as error:  # noqa: BLE001 - the last resort: logged without its text, and the client is told
             self._client.close(error_response(error, "FATAL").encode())
         finally:
             self._task = None
+            self.go_on()
         if self._is_draining:
             self._end_if_idle()
 
-    async def _awaited(self, work: Work, kind: bytes, raw: bytes) -> None:
-        try:
-            await work
-        except ProtocolViolation:
-            self._relay.forward(kind, raw)
+
+def _overdue(seconds: float) -> Interrupted:
+    return Interrupted(
+        f"canceling statement due to the proxy's limit of {seconds:g} s for a statement that reads no protected table",
+        hint="Your DBA can raise it with --statement-timeout of noisegate serve.",
+    )

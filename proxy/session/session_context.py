@@ -132,6 +132,7 @@ class SessionContext:
             return Reading(unreadable=True)  # the twin will say what is wrong with it
         reading = await self.service.read(string, self.analyst)
         self.readings.keep(codec, text, reading)
+        self.private.check_cancelled()
         return self._noted(reading)
 
     def _note_state(self, text: bytes) -> None:

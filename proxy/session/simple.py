@@ -20,6 +20,7 @@ from proxy.session.classify import (
 from proxy.session.errors import REFUSED_SQL, notice_report, nowhere
 from proxy.session.multi_statement import ImplicitTransaction, StatementReplies
 from proxy.session.private_request import OUTER, Answered, PrivateRequest, request_of_execute
+from proxy.session.private_statement import CANCELLED
 from proxy.session.replies import ROWS, Expected, TwinRefusal, encoded, swallow
 from proxy.session.session_context import SessionContext, is_lexical
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, NoticeResponse, ReadyForQuery, RowDescription
@@ -101,6 +102,8 @@ class Simple:
                 return await self.refuse(LEXIS_CHANGED, statement)
             if self._parts.private.holds_unpaid:  # a string of many statements runs for as long as it likes
                 return await self.refuse(PERIOD_ENDED, statement)
+            if self._parts.private.is_cancelled:  # between two statements, when nothing ran
+                return await self.refuse(CANCELLED, statement)
             if not await self._one(statement, ends_string=number == len(statements)):
                 return False
         return True

@@ -106,7 +106,8 @@ BEGIN
         SELECT p.oid FROM pg_catalog.pg_proc p
         WHERE p.pronamespace = 'pg_catalog'::regnamespace AND (
             p.proname ~ '^pg_(try_)?advisory_(xact_)?lock' OR p.proname ~ '^(lo_|loread$|lowrite$|pg_logical_|ts_stat$)'
-            OR p.proname ~ '_to_xml' OR p.proname ~ '^(setval|nextval|currval|lastval|ts_rewrite|currtid2)$'
+            OR p.proname ~ '_to_xml' OR p.proname ~ '^(setval|nextval|currval|lastval|currtid2)$'
+            OR (p.proname = 'ts_rewrite' AND p.pronargs = 2)
             OR p.proname ~ '^pg_(replication_|create_|drop_|copy_|export_snapshot$|notify$|log_|stat_reset|switch_wal)'
             OR p.proname ~ '^pg_(walfile_|ls_|read_|stat_file|file_|rotate_|reload_|backup_|promote)'
             OR p.proname ~ '^pg_(current_wal_|stat_get_(wal|io|slru|backend_wal|backend_io)$)'

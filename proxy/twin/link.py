@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, cast
 
+from proxy.turns import wait_for_turn
 from proxy.wire.backend import BackendKeyData, ErrorResponse, ReadyForQuery
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.frontend import Terminate
@@ -39,8 +40,8 @@ class Greeting:
 class Receiver(Protocol):
     """The reader of what the twin says, once the session has begun."""
 
-    def received(self, buffer: FrameBuffer) -> None:
-        """More bytes are in the buffer: take the frames that are whole."""
+    def received(self, buffer: FrameBuffer) -> bool:
+        """More bytes are in the buffer: take the frames that are whole. True: the turn is over before that is done."""
 
     def hold(self) -> None:
         """The twin takes in no more for now."""
@@ -66,6 +67,7 @@ class Link(asyncio.Protocol):
         self._reports: list[bytes] = []
         self._greeting: asyncio.Future[Greeting] = loop.create_future()
         self._cancelling: asyncio.Task[None] | None = None
+        self._is_paused = self._waits_for_turn = False
 
     def write(self, data: bytes) -> None:
         """Send with all else that is written in this turn of the loop: one system call wakes the twin once.
@@ -80,12 +82,15 @@ class Link(asyncio.Protocol):
             self._send()
 
     def pause_reading(self) -> None:
+        """Hand over nothing more until `resume_reading`: not what has arrived either."""
+        self._is_paused = True
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._transport is not None:
-            self._transport.resume_reading()
+        self._is_paused = False
+        if not self._waits_for_turn:
+            self._take_turn()
 
     def cancel(self) -> None:
         """Ask the twin to stop what this connection runs, and hold the client until it has done so.
@@ -139,10 +144,11 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer.feed(data)
-        if self.receiver is not None:
-            self.receiver.received(self._buffer)
-        elif not self._greeting.done():
-            self._listen()
+        if self.receiver is None:
+            if not self._greeting.done():
+                self._listen()
+        elif not self._is_paused and not self._waits_for_turn:
+            self._hand_over(self.receiver)
 
     def pause_writing(self) -> None:
         if self.receiver is not None:
@@ -157,8 +163,25 @@ class Link(asyncio.Protocol):
         if not self._greeting.done():
             self._greeting.set_exception(ConnectionResetError("the twin ended the connection"))
         if self.receiver is not None:
+            while not self._is_paused and self.receiver.received(self._buffer):
+                pass  # its last words, which nothing follows
             self.receiver.lost()
         self._buffer.clear()
+
+    def _hand_over(self, receiver: Receiver) -> None:
+        if receiver.received(self._buffer) and self._transport is not None:
+            self._waits_for_turn = True
+            self._transport.pause_reading()
+            wait_for_turn(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._waits_for_turn = False
+        if self._is_paused or self._transport is None:
+            return
+        if self.receiver is not None:
+            self._hand_over(self.receiver)
+        if not self._is_paused and not self._waits_for_turn:
+            self._transport.resume_reading()
 
     def _listen(self) -> None:
         """Take in the greeting, frame by frame."""

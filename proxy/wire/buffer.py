@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from proxy.wire.codec import HEADER, HEADER_SIZE, ProtocolViolation
+from proxy.wire.codec import HEADER, HEADER_SIZE, NoPacket, ProtocolViolation
 
 _LENGTH_SIZE: Final = 4
-_LARGE: Final = 64 * 1024  # a frame that is passed on piece by piece
+_LARGE: Final = 64 * 1024  # a frame that is passed on piece by piece; a run is no longer
 
 
 class Frame(NamedTuple):
@@ -77,7 +77,7 @@ class FrameBuffer:
         if not self._holds(HEADER_SIZE):
             return b""
         start = end = self._at
-        last = len(self._chunk)
+        last = min(len(self._chunk), start + _LARGE)
         most = self._most_run_bytes or self.max_bytes
         while last - end >= HEADER_SIZE:
             kind, length = HEADER.unpack_from(self._chunk, end)
@@ -110,7 +110,7 @@ class FrameBuffer:
             return None
         length = int.from_bytes(self._chunk[self._at : self._at + _LENGTH_SIZE], "big", signed=True)
         if not 2 * _LENGTH_SIZE <= length <= max_bytes:
-            raise ProtocolViolation("invalid length of startup packet")
+            raise NoPacket("invalid length of startup packet")
         if not self._holds(length):
             return None
         return self._cut(length)[_LENGTH_SIZE:]

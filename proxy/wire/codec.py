@@ -20,6 +20,10 @@ class ProtocolViolation(Exception):
     """Bytes that are no message of protocol 3. The texts are ours and quote nothing that was sent."""
 
 
+class NoPacket(ProtocolViolation):
+    """A first packet that is none of the protocol: of HTTP, say. Its connection is closed without a message."""
+
+
 class Reader:
     """Takes the body of one whole frame apart, from the front to the very end."""
 

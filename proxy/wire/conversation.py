@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.wire.authentication import Exchange, NegotiateProtocolVersion
 from proxy.wire.buffer import Frame, FrameBuffer
-from proxy.wire.codec import ProtocolViolation
+from proxy.wire.codec import NoPacket, ProtocolViolation
 from proxy.wire.frontend import SASLResponse, Terminate
 from proxy.wire.startup import (
     LATEST_MINOR,
@@ -121,7 +121,7 @@ class Conversation:
         Who began with TLS has to name ours: a browser that somebody sends here does not.
         """
         if self._began_with_tls and protocol != ALPN:
-            raise ProtocolViolation(f"the TLS handshake did not name the protocol {ALPN} (ALPN)")
+            raise NoPacket(f"the TLS handshake did not name the protocol {ALPN} (ALPN)")
         self._stage = _Stage.STARTUP
         self._needs_tls = False
         self._may_ask.clear()

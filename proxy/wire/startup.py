@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Self
 
 from proxy.wire import codec
-from proxy.wire.codec import ProtocolViolation, Reader
+from proxy.wire.codec import NoPacket, ProtocolViolation, Reader
 
 MAX_STARTUP_BYTES: Final = 10_000  # PostgreSQL's own limit, MAX_STARTUP_PACKET_LENGTH
 LATEST_MINOR: Final = 2
@@ -41,7 +41,8 @@ class _BareRequest:
 
     @classmethod
     def read(cls, body: Reader) -> Self:
-        body.end()
+        if body.left:
+            raise NoPacket("invalid length of encryption request")
         return cls()
 
 
@@ -68,10 +69,9 @@ class CancelRequest:
 
     @classmethod
     def read(cls, body: Reader) -> Self:
-        request = cls(body.int32(), body.rest())
-        if not 4 <= len(request.secret) <= 256:
-            raise ProtocolViolation("invalid length of cancel request")
-        return request
+        if not 8 <= body.left <= 260:
+            raise NoPacket("invalid length of cancel request")
+        return cls(body.int32(), body.rest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ def pairs(rows: object) -> list[tuple[str | None, int]]:
     return [(city, int(count)) for city, count in rows]
 
 
+def test_a_client_that_ends_before_it_has_connected_lives_on(got: Got) -> None:
+    assert got["simple"]  # of the same process, asked afterwards
+
+
 def test_answers_by_the_simple_protocol(got: Got, cities: dict[str | None, int]) -> None:
     check_cities(pairs(got["simple"]), cities)
 

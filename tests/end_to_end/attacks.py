@@ -211,7 +211,6 @@ OTHER_STATEMENTS = tuple(
         ("vacuum", "VACUUM customers"),
         ("analyze", "ANALYZE customers"),
         ("notify", "NOTIFY noisegate_cancel, 'x'"),
-        ("prepare transaction", "PREPARE TRANSACTION 'x'"),
         ("explain analyze", "EXPLAIN ANALYZE SELECT count(*) FROM customers"),
         ("explain rows", "EXPLAIN SELECT * FROM customers"),
         ("load", "LOAD 'auto_explain'"),

@@ -16,8 +16,8 @@ from proxy.settings import ServerSettings
 from proxy.twin.embedded import Cluster
 from proxy.wire import codec
 from proxy.wire.backend import ErrorResponse
-from proxy.wire.frontend import Query
-from proxy.wire.startup import GSSENCRequest, SSLRequest, StartupMessage
+from proxy.wire.frontend import Query, Terminate
+from proxy.wire.startup import CancelRequest, GSSENCRequest, SSLRequest, StartupMessage
 from tests.server.relay import Relay, eventually, running_relay
 
 STARTUP = StartupMessage({"user": "ada", "database": "shop"}).encode()
@@ -64,10 +64,6 @@ def test_after_all_that_garbage_a_client_is_served(calm: Relay) -> None:
 @pytest.mark.parametrize(
     "opening",
     [
-        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-        struct.pack("!i", 2**31 - 1),
-        struct.pack("!i", -1),
-        struct.pack("!ii", 10_001, 3 << 16),
         struct.pack("!ii", 8, 2 << 16),
         StartupMessage({"user": ""}).encode(),
         codec.int32(4 + 4 + 9) + codec.int32(3 << 16) + b"user\0ada\0",
@@ -86,6 +82,27 @@ def test_what_is_no_login_gets_one_fatal_error_and_the_end(calm: Relay, opening:
     assert answer[answer.index(b"E\0\0") :].startswith(b"E")
     last = ErrorResponse.decode(answer[answer.index(b"E\0\0") :])
     assert last.fields["V"] == "FATAL"
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        Terminate().encode(),  # of node-postgres: connect(); end()
+        struct.pack("!i", 2**31 - 1),
+        struct.pack("!i", -1),
+        struct.pack("!ii", 10_001, 3 << 16),
+        struct.pack("!iii", 12, CancelRequest.code, 1),  # without a secret
+        struct.pack("!iiih", 14, CancelRequest.code, 1, 2),
+        CancelRequest(1, bytes(257)).encode(),
+        struct.pack("!iii", 12, SSLRequest.code, 1),
+    ],
+)
+def test_what_is_no_packet_of_the_protocol_is_closed_without_a_message(calm: Relay, opening: bytes) -> None:
+    with calm.socket() as client:
+        client.sendall(opening)
+
+        assert everything(client) == b""
 
 
 def test_bytes_in_clear_behind_the_request_for_tls_are_never_taken_for_bytes_under_tls(calm: Relay) -> None:
@@ -161,7 +178,7 @@ def test_who_begins_with_tls_must_name_postgresql(calm: Relay, named: list[str])
         context.set_alpn_protocols(named)
 
     with calm.socket() as client, context.wrap_socket(client) as secure:
-        assert b"ALPN" in everything(secure)
+        assert everything(secure) == b""
 
 
 def is_done(tls: ssl.SSLObject) -> bool:

@@ -154,7 +154,7 @@ async def test_a_session_that_would_lose_something_is_told_that_it_has(
 
     (error,) = errors(await client.rest())
     assert (error.sqlstate, error.fields["S"]) == ("57P02", "FATAL")
-    assert error.fields["H"] == "In a moment you should be able to connect again and to repeat your command."
+    assert error.fields["H"] == "In a moment you should be able to reconnect to the database and repeat your command."
 
 
 async def test_a_session_that_was_not_still_yet_is_told_too(

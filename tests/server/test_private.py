@@ -768,6 +768,34 @@ async def test_cancel_stops_what_runs_inside(stage: Stage) -> None:
     assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
 
 
+@pytest.mark.parametrize("extended", [False, True])
+async def test_a_cancel_counts_from_the_first_step_of_a_statement_and_costs_nothing_before_the_charge(
+    stage: Stage, extended: bool
+) -> None:
+    client = await stage.client()
+    (session,) = stage.sessions.all()
+    early = 0
+    for rounds in range(60):  # of the event loop after the statement has come
+        text = COUNT + b" " * rounds  # one that was not read yet
+        asked, answered = session._heard, stage.service.answered
+        client.send(*([Parse(b"", text), Bind(b"", b""), Execute(b""), Sync()] if extended else [Query(text)]))
+        while session._heard == asked:
+            await asyncio.sleep(0)
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        is_early = stage.service.answered == answered
+
+        session.cancel()
+        frames = await client.until()
+
+        if is_early:
+            assert [error.sqlstate for error in errors(frames)] == ["57014"]
+            assert stage.service.answered == answered
+        early += is_early
+    assert early > 10
+    assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
+
+
 async def test_what_a_client_left_while_it_ran_inside_comes_to_an_end(stage: Stage) -> None:
     """It would wait for ever for a twin that nobody talks to any more."""
     stage.service.seconds = 60

@@ -42,6 +42,25 @@ async def test_arrays_and_literals_come_back_as_they_were(stage: Stage) -> None:
     assert [None if row is None else row.decode() for row in rows] == values
 
 
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("BEGIN", "SELECT 1 / 0", "PREPARE TRANSACTION 'x'", "SELECT 1"),
+        ("BEGIN", "PREPARE TRANSACTION 'x'", "SELECT 1"),
+        ("PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'", "ROLLBACK PREPARED 'x'"),
+        ("SET ROLE none", "SET ROLE 'none'", "RESET ROLE"),
+        ("SELECT ts_rewrite('a & b'::tsquery, 'a'::tsquery, 'c'::tsquery)",),
+    ],
+)
+async def test_what_harms_nobody_is_as_in_postgresql(stage: Stage, statements: tuple[str, ...], extended: bool) -> None:
+    direct, proxied = await stage.direct_client(), await stage.client()
+    for sql in map(str.encode, statements):
+        asked = (Parse(b"", sql), Bind(b"", b""), Execute(b""), Sync()) if extended else (Query(sql),)
+
+        assert await proxied.ask(*asked) == await direct.ask(*asked)
+
+
 async def test_a_statement_of_the_twin_that_takes_too_long_is_cancelled_and_then_ended(
     stage: Stage, twin_cluster: Cluster
 ) -> None:
@@ -51,8 +70,15 @@ async def test_a_statement_of_the_twin_that_takes_too_long_is_cancelled_and_then
     client.send(Query(b"SELECT pg_sleep(59)"))
     await _until_asleep(twin_cluster, 59, 1)
 
-    session.check_time(0, 60)
-    assert errors(await client.until())[0].sqlstate == "57014"
+    session.check_time(0.01, 60)
+    (error,) = errors(await client.until())
+    assert error.sqlstate == "57014"
+    assert "the proxy's limit of 0.01 s" in error.fields["M"] and "--statement-timeout" in error.fields["H"]
+
+    client.send(Query(b"SELECT pg_sleep(59)"))
+    await _until_asleep(twin_cluster, 59, 1)
+    session.cancel()  # the client's own cancel has PostgreSQL's words
+    assert errors(await client.until())[0].fields["M"] == "canceling statement due to user request"
 
     client.send(Query(b"SELECT pg_sleep(59)"))
     await _until_asleep(twin_cluster, 59, 1)

@@ -152,6 +152,12 @@ def test_an_attempt_to_do_harm_fails(ada: Connection, sql: str) -> None:
         ada.execute(sql)
 
 
+def test_a_query_of_words_is_rewritten_by_another_one_and_never_by_a_text_that_is_run(ada: Connection) -> None:
+    rewritten = ada.execute("SELECT ts_rewrite('a & b'::tsquery, 'a'::tsquery, 'c'::tsquery)::text").fetchone()
+
+    assert rewritten == ("'b' & 'c'",)
+
+
 def test_a_two_phase_transaction_cannot_be_left_behind(ada: Connection) -> None:
     ada.execute("BEGIN")
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):

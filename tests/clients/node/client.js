@@ -16,6 +16,11 @@ const values = (result) => result.rows.map((row) => Object.values(row));
 
 async function main() {
   const got = {};
+  for (const ssl of [false, target.ssl]) {
+    const hasty = new Client({ ...target, ssl });
+    hasty.connect();
+    await hasty.end(); // before it has connected: its first packet is a Terminate
+  }
   const client = new Client(target);
   await client.connect();
   got.simple = values(await client.query(cities));
