@@ -27,7 +27,7 @@ from rules.kernel.special.blocks import (
 from rules.mechanisms.release_plan import Cut
 from rules.planner.clamped_totals import caps_of_totals
 from rules.planner.disjoint_measures import Vector, pivots_of
-from rules.planner.fan_out import find_fan_out
+from rules.planner.fan_out import FanOut, find_fan_out
 from rules.planner.plan import Request
 from rules.planner.select_partitions import Keyed
 from rules.planner.to_script import bare, bare_key, bare_measure, bare_summand
@@ -112,22 +112,24 @@ def _words(node: Node, cap: int) -> str:
     return f"the rules' caps of {', '.join(named[:-1])} and {named[-1]}, multiplied"
 
 
-def _multiplied(rows: int, fan_out: int | None, *, is_declared: bool) -> tuple[Cap, tuple[str, ...]]:
-    """The cap after joins that multiply rows: as often as the most public rows meet one, if that is known.
+def _multiplied(rows: int, fan_out: FanOut | None, *, is_declared: bool) -> tuple[Cap, tuple[str, ...]]:
+    """The cap after joins that multiply rows: as many as the declared rows usually become, where that is known.
 
-    Most rows meet fewer. So where the rules do not say a number it is only the most among which one is chosen.
+    Where the rules do not say a number it is only the most among which one is chosen, and then all that meet count.
     """
-    if fan_out is not None and not is_declared:
-        return Cap(min(rows * fan_out, MOST_ROWS), "", is_declared=False), ()
     if not is_declared:
-        return Cap(MOST_ROWS, "", is_declared=False), ()
-    if fan_out == 1:
-        return Cap(rows, "the rules' cap"), ()
+        most = MOST_ROWS if fan_out is None else min(rows * fan_out.most, MOST_ROWS)
+        return Cap(most, "", is_declared=False), ()
     if fan_out is None:
         notice = f"a join multiplies rows: at most {rows} rows of each unit are counted"
         return Cap(rows, "the rules' cap"), (notice,)
-    words = f"the rules' cap of {rows:,}, times the {fan_out:,} public rows that one row meets at most"
-    return Cap(min(rows * fan_out, MOST_ROWS), words), ()
+    if fan_out.most == 1:
+        return Cap(rows, "the rules' cap"), ()
+    usual = fan_out.rows_of(rows)
+    words = f"the rules' cap of {rows:,}, times the {fan_out.most:,} public rows that each row meets"
+    if usual < rows * fan_out.most:
+        words = f"the rules' cap of {rows:,}, whose rows meet {float(fan_out.mean):.3g} public rows on average"
+    return Cap(min(usual, MOST_ROWS), words), ()
 
 
 def _is_declared(node: Node, context: PlannerContext) -> bool:

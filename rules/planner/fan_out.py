@@ -1,13 +1,14 @@
-"""Bound how many public rows one protected row meets: by how much a join with public tables multiplies rows.
+"""Count how many public rows one protected row meets: by how much a join with public tables multiplies rows.
 
-The twin counts it, over public rows alone. It is advice, as every number of rows: a cap is made of it, and the kernel
+The twin counts them, over public rows alone. It is advice, as every number of rows: a cap is made of it, and the kernel
 enforces the cap after the join, whatever the public tables hold by then.
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import chain
-from math import prod
+from math import ceil, isqrt, prod
 
 from rules.algebra.cover import Cover, cover_of, is_over, types_of
 from rules.algebra.narrow import narrowed
@@ -28,7 +29,7 @@ from rules.algebra.nodes import (
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
 from rules.catalog import TableName
-from rules.frozen import replace
+from rules.frozen import frozen, replace
 from rules.functions.function import Needed
 from rules.planner.public_query import NO_READER
 from rules.planner.public_rows import PublicTables
@@ -42,17 +43,44 @@ from rules.values.value import Span
 MOST_PUBLIC_ROWS = 100_000  # that one row may meet: as many as a public table has in the twin, if nobody allows more
 
 
-def find_fan_out(node: Node, context: PlannerContext) -> int | None:
+@frozen
+class FanOut:
+    """How many public rows the values of a key meet: at most, on average, and the average of their squares."""
+
+    most: int = 1
+    mean: Fraction = Fraction(1)
+    square: Fraction = Fraction(1)
+
+    def times(self, other: "FanOut") -> "FanOut":
+        """Return how many rows both meet together, as if the one said nothing of the other."""
+        return FanOut(self.most * other.most, self.mean * other.mean, self.square * other.square)
+
+    def rows_of(self, rows: int) -> int:
+        """How many rows so many rows usually become, with a margin of 1.3 standard deviations of their number.
+
+        Example:
+            >>> FanOut(3, Fraction(11, 10), Fraction(121, 100) + Fraction(9, 100)).rows_of(50)
+            58
+        """
+        variance = max(self.square - self.mean**2, Fraction(0)) * rows
+        margin = Fraction(isqrt(int(variance * 169 * _FINE**2 / 100)), _FINE)
+        return min(rows * self.most, ceil(self.mean * rows + margin))
+
+
+_FINE = 1_000
+
+
+def find_fan_out(node: Node, context: PlannerContext) -> FanOut | None:
     """The product over all joins with public rows; None where some are not counted.
 
     Raises Needed where the twin has to be asked.
     """
-    conditions, product = cover_of(node).conditions, 1
+    conditions, product = cover_of(node).conditions, FanOut()
     for public, protected, tie in _public_sides(node):
-        partners = most_partners(public, protected, (*conditions, *conjuncts(tie)), context)
+        partners = _partners(public, protected, (*conditions, *conjuncts(tie)), context)
         if partners is None:
             return None
-        product *= partners
+        product = product.times(partners)
     return product
 
 
@@ -74,10 +102,10 @@ def _public_sides(node: Node) -> Iterator[tuple[Node, Node, Expression]]:
             yield from _public_sides(source)
 
 
-def most_partners(
+def _partners(
     public: Node, protected: Node, conditions: tuple[Expression, ...], context: PlannerContext
-) -> int | None:
-    """The greatest number of public rows with one value of the columns that the join equates.
+) -> FanOut | None:
+    """How many public rows have one value of the columns that the join equates.
 
     What is equal to a column of a table that is joined later is not known yet: that table may multiply the rows.
     """
@@ -85,11 +113,12 @@ def most_partners(
     numbers, known = ({column.id for column in node.facts.columns} for node in (public, protected))
     fixed = {number for condition in conditions for number in _equated(condition, numbers, known)}
     if any(key <= fixed for key in public.facts.keys):
-        return 1
+        return FanOut()
     if isinstance(public, KnownRows):
         public = _chosen(public, conditions)
         computed = [each for condition in conditions for each in _computed(condition, numbers, known)]
-        return min([_most_alike(public, fixed), *(_most_with_one_image(public, each) for each in computed)])
+        images = (_alike(_most_with_one_image(public, each)) for each in computed)
+        return min((_known_alike(public, fixed), *images), key=lambda fan_out: fan_out.most)
     if own.partners or own.computed or not own.public or not _is_whole(public):
         return None
     if context.find_unread(scan.table for scan in own.public) is not None:
@@ -114,7 +143,7 @@ def size_of(public: Node, context: PlannerContext) -> int:
                 words = "can be joined by its key alone: the proxy does not hold its rows, so it cannot count them"
                 raise NotAllowed(f'public table "{table}" {words}', hint=NO_READER, about=table.name)
             read = context.read_there((table,))
-            return _counted_rows(_count_sql(cover_of(public), (), set(), on_real=bool(read)), read, context)
+            return _counted_rows(_count_sql(cover_of(public), (), set(), on_real=bool(read)), read, context).most
         case KnownRows(rows=rows):
             return max(1, len(rows))
         case Join(left=left, right=right):
@@ -128,12 +157,15 @@ def size_of(public: Node, context: PlannerContext) -> int:
     return size_of(below(public)[0], context)
 
 
-def _counted_rows(sql: str, read: tuple[TableName, ...], context: PlannerContext) -> int:
+def _counted_rows(sql: str, read: tuple[TableName, ...], context: PlannerContext) -> FanOut:
     inner = InnerQuery(use="groups", sql=sql, tables=read)
     released = next((inner_answer for inner_answer in context.released if inner_answer.inner == inner), None)
     if released is None:
         raise Needed(inner)
-    return max(1, int(released.rows[0][0] or 1)) if released.rows else 1
+    ((most, mean, square),) = released.rows
+    if most is None or mean is None or square is None or int(most) == 0:
+        return FanOut()
+    return FanOut(int(most), Fraction(mean), Fraction(square))
 
 
 def _chosen(known: KnownRows, conditions: tuple[Expression, ...]) -> KnownRows:
@@ -149,10 +181,18 @@ def _can_be(column: Column, constant: Constant) -> bool:
     return constant.value is None or isinstance(constant.value, Span) or contains(column.domain, constant.value)
 
 
-def _most_alike(known: KnownRows, fixed: set[int]) -> int:
+def _alike(rows: int) -> FanOut:
+    """Every value meets so many rows."""
+    return FanOut(rows, Fraction(rows), Fraction(rows**2))
+
+
+def _known_alike(known: KnownRows, fixed: set[int]) -> FanOut:
     places = [place for place, column in enumerate(known.facts.columns) if column.id in fixed]
-    alike = Counter(tuple(row[place].text for place in places) for row in known.rows)
-    return max(alike.values(), default=1)
+    alike = Counter(tuple(row[place].text for place in places) for row in known.rows).values()
+    if not alike:
+        return FanOut()
+    squares = sum(count**2 for count in alike)
+    return FanOut(max(alike), Fraction(sum(alike), len(alike)), Fraction(squares, len(alike)))
 
 
 def _most_with_one_image(known: KnownRows, computed: Expression) -> int:
@@ -221,7 +261,8 @@ def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int], 
     there = (
         f" WHERE {' AND '.join(f'{names[number]} IS NOT NULL' for number in keys)} GROUP BY {grouped}" if keys else ""
     )
-    return f"SELECT max(n)::text AS k0 FROM (SELECT count(*) AS n FROM ({rows}) AS t{there}) AS m"
+    shown = "max(n)::text AS k0, avg(n)::text AS k1, avg(n::numeric * n)::text AS k2"
+    return f"SELECT {shown} FROM (SELECT count(*) AS n FROM ({rows}) AS t{there}) AS m"
 
 
 def check_fan_out(node: Node, context: PlannerContext) -> None:
@@ -257,8 +298,8 @@ def _factor(side: Node, other: Node, conditions: tuple[Expression, ...], context
         return _rows_of_one(side, conditions, context)
     if other.facts.unit is None:
         return 1  # public rows alone: their number is counted where a protected row meets them
-    partners = most_partners(side, other, conditions, context)
-    return size_of(side, context) if partners is None else partners
+    partners = _partners(side, other, conditions, context)
+    return size_of(side, context) if partners is None else partners.most
 
 
 def _rows_to_search(source: Node, other: Node, condition: Expression, context: PlannerContext) -> int:
