@@ -11,6 +11,7 @@ from rules.planner.expected_error import ExpectedError, TableUse
 from rules.policy.finding import Finding, Severity, in_lines, listed
 from rules.policy.model import Policy
 from rules.policy.rules_yaml import Source
+from rules.policy.units import unit_line_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class CheckReport:
         return sum(finding.severity is severity for finding in self.findings)
 
     def as_text(self) -> Iterator[str]:
-        """Errors line by line, then warnings and notes of one kind together, then the consequences."""
+        """Whose protection, errors line by line, warnings and notes of one kind together, then the consequences."""
+        yield unit_line_of(self.policy)
         for finding in self.findings:
             if finding.severity is Severity.ERROR:
                 yield f"{self._place(finding)}: {finding}"
@@ -51,6 +53,7 @@ class CheckReport:
         """The same for programs: the errors by ε."""
         tree = {
             "file": str(self.file),
+            "unit": unit_line_of(self.policy).removeprefix("unit: "),
             "verdict": self.verdict,
             "findings": [
                 {

@@ -336,7 +336,7 @@ def _add_schema(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "schema",
         help="print the JSON Schema of rules files, for editors",
-        description="Print the JSON Schema of rules files. Saved as rules.schema.json beside a file whose first line "
-        "names it, as drafts do, it lets editors complete keys and mark mistakes.",
+        description="Print the JSON Schema of rules files. Saved as rules.schema.json beside a file that names it at "
+        "its head, as drafts do, it lets editors complete keys and mark mistakes.",
     )
     parser.set_defaults(run=lambda options: schema())

@@ -5,6 +5,7 @@ import json
 import secrets
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,12 +21,14 @@ from proxy.load_config import ConfigurationError, lock_of, make_ledger
 from proxy.server.tls import write_certificate
 from proxy.settings import Settings
 from proxy.wire.scram import Verifier
-from rules.catalog import Catalog, Table
+from rules.catalog import Catalog
+from rules.policy.finding import listed
 from rules.policy.freeze import as_text, see
 from rules.policy.json_schema import FILE, rules_schema
 from rules.policy.load import load_policy
 from rules.policy.model import Policy, table_name
-from rules.policy.suggest import find_ways, suggest_rules
+from rules.policy.suggest import LOOK, suggest_rules
+from rules.policy.units import Candidate, find_candidates
 
 _PORT: Final = 6543
 _ANALYST: Final = '  ada: {password: "${ADA_VERIFIER}", epsilon: 5}'
@@ -82,8 +85,9 @@ def init(wishes: Wishes) -> int:
         raise ConfigurationError(f"{folder} is not empty: name a new folder by --folder")
     catalog = run(look_at(wishes.database)).catalog
     database = real_database(wishes.database)
-    say(f"{catalog.database}: {len(catalog.tables)} tables and views; no row is read")
     draft = _draft(wishes, catalog)
+    say(draft.partition("\n")[0].removeprefix("# "))
+    say(f"{catalog.database}: {len(catalog.tables)} tables and views; no row is read")
     analyst = wishes.analyst or wishes.ask("Name of the first analyst?", "ada")
     bi_tools = wishes.is_so(wishes.bi_tools, "Will BI tools connect?", proposed=True)
     made = Secrets.new()
@@ -103,7 +107,7 @@ def init(wishes: Wishes) -> int:
     _make(folder, policy, catalog)
     if is_granted:
         _run_grants(database, sql)
-    return _finish(wishes, variables, analyst, made, is_granted=is_granted)
+    return _finish(wishes, draft, variables, analyst, made, is_granted=is_granted)
 
 
 def _check_role(wishes: Wishes, database: Database) -> None:
@@ -121,10 +125,9 @@ def _check_role(wishes: Wishes, database: Database) -> None:
 
 
 def _draft(wishes: Wishes, catalog: Catalog) -> str:
-    """The draft; who names a table that there is not is asked again."""
+    """The draft; a name that is no table is asked for again."""
     while True:
-        question = "Which table has one row for each individual to protect?"
-        unit = wishes.unit or wishes.ask(question, _likely_unit(catalog))
+        unit = wishes.unit or _unit(wishes, find_candidates(catalog))
         try:
             return suggest_rules(catalog, table_name(unit))
         except ValueError as error:
@@ -133,23 +136,17 @@ def _draft(wishes: Wishes, catalog: Catalog) -> str:
             say(str(error))
 
 
-def _likely_unit(catalog: Catalog) -> str:
-    """The table to which most tables lead: a guess, which is why it is asked."""
-
-    def followers(table: Table) -> int:
-        (key,) = next(key.columns for key in table.keys if key.primary and len(key.columns) == 1)
-        return len(find_ways(catalog, table.name, key))
-
-    tables = [
-        table
-        for table in catalog.tables
-        if table.kind in ("table", "partitioned") and any(key.primary and len(key.columns) == 1 for key in table.keys)
-    ]
-    if not tables:
+def _unit(wishes: Wishes, candidates: Sequence[Candidate]) -> str:
+    """Ask whose protection it is; without a question only if one table alone can be meant."""
+    if not candidates:
         raise ConfigurationError("no table has a primary key of one column, so no rows can be units")
-    words = ("customer", "patient", "person", "people", "user", "member", "client", "student", "employee", "account")
-    likely = [table for table in tables if any(word in table.name.name.lower() for word in words)]
-    return str(max(likely or tables, key=followers).name)
+    likely = [each for each in candidates if each.is_likely] or candidates
+    names = listed([str(each) for each in likely])
+    if wishes.asks_nothing and len(likely) > 1:
+        raise ConfigurationError(f"whom to protect is yours to say, by --unit: {names}")
+    if len(likely) > 1:
+        say(f"Each row of one of these may be an individual: {names}")
+    return wishes.ask("Which table has one row for each individual to protect?", str(likely[0].table))
 
 
 def _rules(draft: str, analyst: str, *, bi_tools: bool) -> str:
@@ -193,7 +190,7 @@ def _run_grants(database: Database, sql: str) -> None:
 
 
 def _finish(
-    wishes: Wishes, variables: dict[str, str], analyst: str, made: Secrets, *, is_granted: bool
+    wishes: Wishes, draft: str, variables: dict[str, str], analyst: str, made: Secrets, *, is_granted: bool
 ) -> int:  # fmt: skip
     folder, code = wishes.folder, 0
     rules = folder / "rules.yaml"
@@ -202,6 +199,9 @@ def _finish(
         code = check(rules, environment=variables)
     else:
         say(f"\nRun {folder / 'grants.sql'} in the database before you start.")
+    unclear = [line.partition(":")[0].strip("# ") for line in draft.splitlines() if f": {LOOK} " in line]
+    if unclear:
+        say(f"\n{LOOK}: {listed(unclear)} may have rows about people; rules.yaml says why, and leaves them out.")
     name = real_database(variables["NOISEGATE_DATABASE"]).name
     place = shlex.quote(str(folder))
     tls = f"--tls-certificate {place}/server.crt --tls-key {place}/server.key"

@@ -40,6 +40,20 @@ _PERSONAL = frozenset(
 _IDENTIFYING = _PERSONAL - {"gender", "sex", "salary", "income", "ethnicity", "religion", "birthdate", "birthday"} - {
     "dateofbirth", "dob", "zip", "zipcode", "postcode", "postalcode",
 }  # fmt: skip
+_SAYING_NOTHING = GENERIC | {
+    "tbl",
+    "table",
+    "dim",
+    "fact",
+    "app",
+    "sys",
+    "dbo",
+    "master",
+    "data",
+    "info",
+    "base",
+    "main",
+}
 _OF_NOBODY = frozenset(("id", "type", "kind", "count", "verified", "confirmed", "template", "subject", "rate"))
 _FAMILIES = {
     **dict.fromkeys(("int2", "int4", "int8", "numeric", "oid"), "number"),
@@ -79,23 +93,70 @@ def column_words(column: str, table: Table) -> tuple[str, ...]:
     return words[1:] if len(table.columns) > 1 and len(firsts) == 1 and len(words) > 1 else words
 
 
+def noun_of(table: Table) -> str:
+    """What one row of a table is called."""
+    return "".join(words_of(table.name.name))
+
+
 def key_names(key: str, table: Table) -> tuple[frozenset[str], frozenset[str]]:
     """Name a table's key as others call it: names that mean it wherever they stand, and those that end names.
 
     Example:
         >>> from rules.catalog import TableName
         >>> customers = Table(TableName("public", "customers"), "table", ())
-        >>> sorted(key_names("id", customers)[0])[:3], sorted(key_names("id", customers)[1])
-        (['customercode', 'customerfk', 'customerguid'], ['customer'])
+        >>> sorted(key_names("id", customers)[0])[:3], sorted(key_names("email", customers)[1])
+        (['customercode', 'customerfk', 'customerguid'], ['email'])
     """
-    noun, words = "".join(words_of(table.name.name)), column_words(key, table)
+    noun, words = noun_of(table), column_words(key, table)
     anywhere = {noun + suffix for suffix in _NUMBERS_OF} | {suffix + noun for suffix in ("id", "fk")}
     joined = "".join(words)
     if joined in GENERIC:
-        return frozenset(anywhere | {noun + joined}), frozenset({noun})
+        return frozenset(anywhere | {noun + joined}), frozenset()
     if words[-1] in _NUMBERS_OF and len(words) > 1:  # customer_id: no other table means something else by it
-        return frozenset(anywhere | {joined}), frozenset({noun})
-    return frozenset(anywhere), frozenset({noun, joined})
+        return frozenset(anywhere | {joined}), frozenset()
+    return frozenset(anywhere), frozenset({joined})
+
+
+def resembles(column: Column, of: Table, key: Column) -> bool:
+    """Return whether a column may hold the key of a table by its type and a word in common, or its abbreviation.
+
+    Example:
+        >>> from rules.catalog import TableName
+        >>> number = lambda name: Column(name, TypeName("integer", "int4"), 1)
+        >>> patients = Table(TableName("clinical", "patients"), "table", (number("patient_id"),))
+        >>> names = ("pid", "pat_no", "ptid", "sbTxPatientNr", "pulse", "plan_id", "visit_id")
+        >>> [name for name in names if resembles(number(name), patients, patients.columns[0])]
+        ['pid', 'pat_no', 'ptid', 'sbTxPatientNr']
+    """
+    if not are_joinable(column.type, key.type) or column.type.base == "bool":
+        return False
+    nouns = {
+        stem for stem in map(_stem, (*words_of(of.name.name), *words_of(key.name))) if len(stem) > 2
+    } - _SAYING_NOTHING
+    words = words_of(column.name)
+    stems = [stem for stem in map(_stem, words) if stem]
+    is_number = bool(words) and (words[-1] in _NUMBERS_OF or _stem(words[-1]) != words[-1])
+    is_alone = is_number and len(stems) == 1
+    return any(
+        stem == noun
+        or (is_number and (len(stem) > 2 or is_alone) and (_abbreviates(stem, noun) or _abbreviates(noun, stem)))
+        for stem in stems
+        for noun in nouns
+    )
+
+
+def _stem(word: str) -> str:
+    """A word without the end that makes it a number of something: custid is of a cust, id of nothing."""
+    if word in _NUMBERS_OF:
+        return ""
+    ends = [end for end in _NUMBERS_OF if word.endswith(end)]
+    return word.removesuffix(max(ends, key=len)) if ends else word
+
+
+def _abbreviates(short: str, word: str) -> bool:
+    """Return whether a word has these letters in this order, its first one included."""
+    letters = iter(word)
+    return short[:1] == word[:1] and len(short) < len(word) and all(letter in letters for letter in short)
 
 
 def stands_in(names: frozenset[str], words: tuple[str, ...], *, at_end: bool) -> bool:

@@ -7,10 +7,21 @@ tables away, or nowhere at all.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from rules.catalog import Catalog, Column, ForeignKey, Table, TableName
+from rules.catalog import Catalog, Column, ForeignKey, Table, TableName, TypeName
 from rules.frozen import frozen, replace
-from rules.policy.column_kind import GENERIC, are_joinable, column_words, key_names, personal_columns, stands_in
-from rules.policy.finding import Finding, error, nearest, note, warning
+from rules.policy.column_kind import (
+    GENERIC,
+    are_joinable,
+    column_words,
+    key_names,
+    kind_of,
+    noun_of,
+    personal_columns,
+    resembles,
+    stands_in,
+    words_of,
+)
+from rules.policy.finding import Finding, error, listed, nearest, note, warning
 from rules.policy.model import Policy, TableRules, table_name
 
 _DULL = ("_at", "_on", "_id")  # ends of names that say nothing of what a table is about
@@ -32,16 +43,24 @@ class Pointer:
     column: Column
     anywhere: frozenset[str]
     at_end: frozenset[str]
+    noun: str = ""
 
     @classmethod
     def to(cls, table: Table, column: Column) -> "Pointer":
-        return cls(table, column, *key_names(column.name, table))
+        return cls(table, column, *key_names(column.name, table), noun_of(table))
 
     def is_meant_by(self, column: Column, table: Table) -> bool:
         """Return whether a column of another table is called like it; what is less clear must have its type as well."""
         words = column_words(column.name, table)
-        alike = are_joinable(column.type, self.column.type)
-        return stands_in(self.anywhere, words, at_end=False) or (alike and stands_in(self.at_end, words, at_end=True))
+        alike = are_joinable(column.type, self.column.type) and (
+            "".join(words) == self.noun or stands_in(self.at_end, words, at_end=True)
+        )
+        return alike or stands_in(self.anywhere, words, at_end=False)
+
+    def may_be_meant_by(self, column: Column, table: Table) -> bool:
+        """Return whether a name ends in what a row of this table is called: billing_customer, or units_on_order."""
+        words = column_words(column.name, table)
+        return are_joinable(column.type, self.column.type) and stands_in(frozenset({self.noun}), words, at_end=True)
 
 
 class Exposure:
@@ -54,6 +73,7 @@ class Exposure:
         public: Iterable[TableName] = (),
         unit_columns: Mapping[TableName, str] | None = None,
         hidden: Mapping[TableName, frozenset[str]] | None = None,
+        unit: tuple[TableName, str] | None = None,
     ) -> None:
         self._catalog, self._protected, self._public = catalog, frozenset(protected), frozenset(public)
         self._hidden = hidden or {}
@@ -65,6 +85,13 @@ class Exposure:
         self._telling: dict[TableName, str] = {}  # tables that the rules leave out and that tell of protected ones: why
         self._find_telling()
         self._led_to = self._find_led_to()
+        self._unit = self._find_unit(unit)
+        self._by_noun: dict[str, list[Pointer]] = {}
+        for pointer in self._pointers:
+            self._by_noun.setdefault(pointer.noun, []).append(pointer)
+        self._names_of_left_out: dict[str, TableName] = {}  # how a column is called that holds the key of one of them
+        self._left_out: dict[TableName, str] = {}  # tables that the rules leave out and that may be about people: why
+        self._find_left_out()
 
     def reasons(self, name: TableName) -> tuple[Reason, ...]:
         """All that speaks against calling a table or view public, the surest first."""
@@ -76,6 +103,12 @@ class Exposure:
             words = f"the rows of a {table.kind} may come from protected tables, by functions too"
             reasons = [Reason(words)]
         return tuple({reason.words: reason for reason in reasons}.values())
+
+    def doubts(self, name: TableName) -> tuple[str, ...]:
+        """What lets one doubt that a table is about nobody, although nothing proves the contrary."""
+        table = self._catalog.find_table(name)
+        is_read = table is not None and table.kind not in ("view", "materialized view")
+        return tuple(dict.fromkeys((*self._own_doubts(table), *self._leads(table)))) if table and is_read else ()
 
     def family(self, table: Table) -> list[Table]:
         """A table, all its partitions and children, and all that any of these is a part of: where its rows may be."""
@@ -132,6 +165,63 @@ class Exposure:
             reasons = [Reason(f"it shares rows with {other}: {self._telling[other]}") for other in others]
         yield from reasons
 
+    def _find_unit(self, unit: tuple[TableName, str] | None) -> tuple[Table, Column] | None:
+        table = None if unit is None else self._catalog.find_table(unit[0])
+        column = None if table is None or unit is None else table.find_column(unit[1])
+        return None if table is None or column is None else (table, column)
+
+    def _find_left_out(self) -> None:
+        """Tables of people by their columns' names, tables that may be about units, and all that leads to these."""
+        known = self._protected | self._public | self._telling.keys()
+        waiting = [table for table in self._catalog.tables if table.name not in known]
+        for table in waiting:
+            if personal := personal_columns(table.columns, table):
+                self._left_out[table.name] = f"{', '.join(personal[:2])} may be about people"
+                names = (name for pointer in _pointers_to_keys(table) for name in pointer.anywhere)
+                self._names_of_left_out |= dict.fromkeys(names, table.name)
+        own = {table.name: why for table in waiting if (why := next(self._own_doubts(table), None)) is not None}
+        self._left_out = own | self._left_out
+        while found := {
+            table.name: why
+            for table in waiting
+            if table.name not in self._left_out and (why := next(self._leads(table), None)) is not None
+        }:
+            self._left_out |= found
+
+    def _leads(self, table: Table) -> Iterator[str]:
+        for part in self.family(table):
+            for key in part.foreign_keys:
+                if key.target in self._left_out and key.target != table.name:
+                    yield f"{key.columns[0]} leads to {key.target}: {self._left_out[key.target]}"
+
+    def _own_doubts(self, table: Table) -> Iterator[str]:
+        """Columns that no foreign key explains and whose names are alike to the units' key or to one of a table that
+        the rules leave out; and rows that nothing tells apart."""
+        own = {key.columns[0] for key in table.keys if key.primary and len(key.columns) == 1}
+        known = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
+        for column in (column for column in table.columns if column.name not in known):
+            words = column_words(column.name, table)
+            if column.name in own and set(words) <= {*words_of(table.name.name), *GENERIC}:
+                continue  # it numbers the rows of this table
+            if self._unit is not None and self._unit[0] is not table and resembles(column, *self._unit):
+                yield f"{column.name} has the type of {self._unit_name}, and a similar name"
+            for noun in ("".join(words[start:]) for start in range(len(words))):
+                pointers = (each for each in self._by_noun.get(noun, ()) if each.table is not table)
+                if pointer := next((each for each in pointers if are_joinable(column.type, each.column.type)), None):
+                    yield f"{column.name} ends like {pointer.table.name}.{pointer.column.name}"
+            for run in ("".join(words[start:end]) for end in range(1, len(words) + 1) for start in range(end)):
+                target = self._names_of_left_out.get(run, table.name)
+                if target != table.name:
+                    yield f"{column.name} is named like a key of {target}: {self._left_out[target]}"
+        if self._unit is not None and not any(part.keys or part.foreign_keys for part in self.family(table)):
+            alike = [column.name for column in table.columns if _is_alike(column.type, self._unit[1].type)]
+            if alike:
+                yield f"it has no key, and any of {listed(alike)} may be {self._unit_name} by its type"
+
+    @property
+    def _unit_name(self) -> str:
+        return "" if self._unit is None else f"{self._unit[0].name}.{self._unit[1].name}"
+
     def _told_by(self, name: TableName) -> tuple[TableName, str] | None:
         """Find the protected table that a table tells of; or itself and why, where the rules say nothing of it."""
         table = self._catalog.find_table(name)
@@ -164,10 +254,12 @@ class Exposure:
                 yield Reason(f"{words} those of {other.name}, which is protected", same_rows=True)
 
     def _references(self, table: Table) -> Iterator[Reason]:
-        for part in self.family(table):
+        family = self.family(table)
+        known = {part.name for part in family} | self._public
+        for part in family:
             it = "it" if part is table else f"{part.name}, of which it has rows,"
             for key in part.foreign_keys:
-                if key.target not in self._public and (telling := self._told_by(key.target)) is not None:
+                if key.target not in known and (telling := self._told_by(key.target)) is not None:
                     yield Reason(f"{it} refers to {telling[0]}, {telling[1]}")
 
     def _sources(self, table: Table) -> Iterator[Reason]:
@@ -212,7 +304,9 @@ class Exposure:
         for name in sorted(self._protected - {table.name}):
             other = self._catalog.find_table(name)
             for column in () if other is None else other.columns:
-                if other is not None and any(pointer.is_meant_by(column, other) for pointer in pointers):
+                if other is not None and any(
+                    pointer.is_meant_by(column, other) or pointer.may_be_meant_by(column, other) for pointer in pointers
+                ):
                     return name
         return None
 
@@ -252,6 +346,11 @@ def keys_with_partitions(table: Table, catalog: Catalog) -> tuple[ForeignKey, ..
     return (*table.foreign_keys, *joint)
 
 
+def _is_alike(left: TypeName, right: TypeName) -> bool:
+    """Return whether two types are of one kind: an amount is nobody's number, though they can be compared."""
+    return are_joinable(left, right) and {kind_of(left), kind_of(right)} != {"integer", "number"}
+
+
 def _listed(names: list[str]) -> str:
     quoted = [f'"{name}"' for name in names]
     if len(quoted) == 1:
@@ -265,6 +364,7 @@ TRUSTED = "foreign: trusted says that all of them can always be read"
 def exposure_of(policy: Policy, catalog: Catalog) -> Exposure:
     """Return what these rules protect, and what leads there."""
     names = {table_name(text): rules for text, rules in policy.tables.items()}
+    unit_table, _, unit_column = policy.unit.rpartition(".")
     return Exposure(
         catalog,
         protected=(name for name, rules in names.items() if not rules.public),
@@ -274,6 +374,7 @@ def exposure_of(policy: Policy, catalog: Catalog) -> Exposure:
             name: frozenset(column for column, column_rules in rules.columns.items() if column_rules.hidden)
             for name, rules in names.items()
         },
+        unit=(table_name(unit_table), unit_column) if unit_table else None,
     )
 
 
@@ -292,6 +393,8 @@ def check_public(path: str, table: Table, rules: TableRules, exposure: Exposure,
         yield error(path, reasons_text, _SAY_WHY)
     elif rules.because is not None:
         yield note(path, f'public, because: "{rules.because}" ({reasons_text or "nothing seems to speak against it"})')
+    elif doubts := exposure.doubts(table.name):
+        yield warning(path, f"look whether its rows are about people: {'; '.join(doubts[:3])}", _SAY_WHY)
     shown = [column for column in table.columns if not rules.hides(column)]
     if not reasons and rules.because is None and (personal := personal_columns(shown, table)):
         words = f"every row of it can be read, and {', '.join(personal[:4])} may be about people"
@@ -312,4 +415,5 @@ def check_public(path: str, table: Table, rules: TableRules, exposure: Exposure,
     for name in (column.name for column in table.columns if column.generated == "v"):
         words = f'"{name}" is computed when it is read, so it cannot be read together with protected tables'
         yield note(path, words, "make it STORED")
-    yield note(path, "public: every row of it can be read")
+    columns = ", ".join(column.name for column in shown) or "no column"
+    yield note(path, f"public: every row of {table.name} can be read: {columns}")

@@ -7,18 +7,21 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from rules.catalog import Catalog, ForeignKey, Table, TableName
+from rules.catalog import Catalog, Table, TableName
 from rules.frozen import frozen
 from rules.policy.column_kind import personal_columns
-from rules.policy.exposure import Exposure, keys_with_partitions
+from rules.policy.exposure import Exposure
+from rules.policy.finding import listed
 from rules.policy.freeze import Seen, find_unseen
 from rules.policy.json_schema import FIRST_LINE
 from rules.policy.look_bins import ColumnLook, LookResult, column_look, rows_look, values_look
 from rules.policy.model import Policy, table_name
 from rules.policy.suggest_columns import as_key, column_line, column_lines, is_asked, own_columns, remark
+from rules.policy.units import Way, find_ways, single_key, unit_line
 
 HEADER = (
-    FIRST_LINE
+    "# {unit_line}\n"
+    + FIRST_LINE
     + """\
 # A draft from the catalog of {database}: no row was read. Go through it from top to bottom; CAPITALS wait for you.
 # Tables that are not named here do not exist for analysts.
@@ -37,15 +40,7 @@ analysts:
   ada: {password: "${ADA_VERIFIER}", epsilon: 5}   # "noisegate password" makes the verifier
 """
 ROWS = "auto up to 100"
-
-
-@frozen
-class Way:
-    """The way in which the rows of a table name their unit, and why."""
-
-    unit: str
-    why: str
-    is_unit: bool = False
+LOOK = "LOOK AT IT"  # no rule: a line that is taken as it is does not load
 
 
 Looked = Mapping[tuple[TableName, str | None], LookResult]  # by table and column; None stands for the rows of a unit
@@ -63,10 +58,11 @@ def suggest_rules(catalog: Catalog, unit_table: TableName, looked: Looked = _UNS
         raise ValueError(f"there is no table {unit_table}" + (f"; did you mean {close[0]}?" if close else ""))
     if unit.kind not in ("table", "partitioned"):
         raise ValueError(f"{unit_table} is a {unit.kind}: name the table that has the units")
-    if (key := _single_key(unit)) is None:
+    if (key := single_key(unit)) is None:
         raise ValueError(f"{unit_table} has no primary key of one column, so its rows cannot be units")
     draft = RulesDraft.of(catalog, unit_table, find_ways(catalog, unit_table, key))
-    header = HEADER.format(database=catalog.database, unit=as_key(f"{unit_table}.{key}"))
+    line = unit_line(f"{unit_table}.{key}", len(draft.ways))
+    header = HEADER.format(unit_line=line, database=catalog.database, unit=as_key(f"{unit_table}.{key}"))
     lines = [header.replace("no row was read.", f"{paid}.\n#", 1) if paid else header]
     for table in sorted(catalog.tables, key=draft.place):
         lines.extend(draft.lines(table, looked))
@@ -90,23 +86,6 @@ def looks_for(catalog: Catalog, policy: Policy, *, with_values: bool) -> list[Co
     return column_looks
 
 
-def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> dict[TableName, Way]:
-    """Return how each table that leads to the units by foreign keys names them, the shortest way first."""
-    ways = {unit_table: Way(key, "the units: one row for each", is_unit=True)}
-    frontier = [unit_table]
-    while frontier:
-        reached = {
-            table.name: way
-            for target in frontier
-            for table in catalog.tables
-            if table.kind in ("table", "partitioned") and table.name not in ways and not table.parents
-            if (way := _way(table, target, unit_table, catalog)) is not None
-        }
-        ways |= reached
-        frontier = list(reached)
-    return ways
-
-
 @frozen
 class RulesDraft:
     """A draft of rules: the tables that lead to the units, and what leads to these."""
@@ -119,7 +98,8 @@ class RulesDraft:
     @classmethod
     def of(cls, catalog: Catalog, unit_table: TableName, ways: Mapping[TableName, Way]) -> "RulesDraft":
         columns = {name: way.unit.partition(" ->")[0] for name, way in ways.items()}
-        return cls(catalog, unit_table, ways, Exposure(catalog, protected=ways, unit_columns=columns))
+        unit = unit_table, ways[unit_table].unit
+        return cls(catalog, unit_table, ways, Exposure(catalog, protected=ways, unit_columns=columns, unit=unit))
 
     def place(self, table: Table) -> tuple[bool, bool, bool, TableName]:
         """The units come first, then what is theirs, then the rest, and then its views."""
@@ -143,6 +123,7 @@ class RulesDraft:
     def _left_out(self, name: str, table: Table) -> Iterator[str]:
         """Nothing is given away unless the DBA says so; where anything speaks against it, it is not even proposed."""
         reasons, personal = self.exposure.reasons(table.name), personal_columns(table.columns, table)
+        columns = listed([column.name for column in table.columns])
         if (found := self._find_unit(table)) is not None:
             unit, column, target = found
             why = f"IF {column} is {target}: no valid foreign key says so"
@@ -151,9 +132,10 @@ class RulesDraft:
             yield f"  # {name} is left out: {reasons[0].words}{remark(table)}\n"
         elif personal:
             yield f"  # {name} is left out: {', '.join(personal[:4])} may be about people{remark(table)}\n"
+        elif doubts := self.exposure.doubts(table.name):
+            yield f"  # {name}: {LOOK}     # {'; '.join(doubts[:2])}. Columns: {columns}{remark(table)}\n"
         else:
-            why = "IF nothing in it is about people: no key and no column name points to any"
-            yield f"  # {name}: public     # {why}{remark(table)}\n"
+            yield f"  # {name}: public     # IF no row of it is about people. Columns: {columns}{remark(table)}\n"
 
     def _find_unit(self, table: Table) -> tuple[str, str, str] | None:
         """The unit that a table seems to have, its column, and what this seems to hold: the key of the units rather."""
@@ -195,32 +177,6 @@ def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, Lo
     if lines:
         yield f"    {'' if are_rules else '# '}columns:\n"
         yield from lines
-
-
-def _single_key(table: Table) -> str | None:
-    primary = next((key for key in table.keys if key.primary and len(key.columns) == 1), None)
-    return primary.columns[0] if primary else None
-
-
-def _way(table: Table, target: TableName, unit_table: TableName, catalog: Catalog) -> Way | None:
-    for key in keys_with_partitions(table, catalog):
-        if key.target == target and len(key.columns) == 1 and key.proves:
-            step = key.columns[0] if target == unit_table else f"{key.columns[0]} -> {target}.{key.target_columns[0]}"
-            return Way(step, _why(table, key, unit_table, catalog))
-    return None
-
-
-def _why(table: Table, key: ForeignKey, unit_table: TableName, catalog: Catalog) -> str:
-    whose = " of all its partitions" if key not in table.foreign_keys else ""
-    why = f"by the foreign key{whose} {key.columns[0]} to {key.target}"
-    units = {unit_table} if key.target == unit_table else set()
-    others = {
-        partition.columns[0]
-        for partition in keys_with_partitions(table, catalog)
-        if partition.target in units and partition.columns != key.columns
-    }
-    more = f"; {', '.join(sorted(others))} LEADS TO UNITS TOO: only the one of {key.columns[0]} is protected by a row"
-    return why + (more if others else "")
 
 
 NOTHING = "# nothing: the rules fit the schema\n"

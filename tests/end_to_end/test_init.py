@@ -72,6 +72,9 @@ def test_nothing_is_asked_and_nothing_run_where_options_say_so(real_cluster: Clu
 
     assert done.returncode == 0, done.stderr
     assert "?" not in done.stdout
+    line = "unit: customers.id: each row of customers is one protected individual; 2 tables belong to it"
+    assert done.stdout.splitlines()[0] == line
+    assert (tmp_path / "n" / "rules.yaml").read_text().startswith(f"# {line}\n")
     assert f"Run {tmp_path / 'n' / 'grants.sql'} in the database before you start." in done.stdout
     assert "previews" not in (tmp_path / "n" / "rules.yaml").read_text()
     with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
@@ -97,3 +100,27 @@ def test_a_table_that_cannot_have_units_is_told(
     assert done.returncode == 1
     assert words in done.stderr
     assert not (tmp_path / "n").exists()
+
+
+def test_whose_protection_it_is_is_not_guessed_between_two_tables(real_cluster: Cluster, tmp_path: Path) -> None:
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        owner.execute("CREATE DATABASE two_kinds")
+    dsn = real_cluster.dsn("two_kinds")
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        owner.execute(
+            "CREATE TABLE customer (customer_id int PRIMARY KEY); CREATE TABLE employee (employee_id int PRIMARY KEY);"
+            "CREATE TABLE shift (id int PRIMARY KEY, employee_id int REFERENCES employee);"
+            "CREATE TABLE task (id int PRIMARY KEY, employee_id int REFERENCES employee)"
+        )
+    arguments = ("init", dsn, "--no-grant", "--no-bi-tools", "--folder", str(tmp_path / "n"))
+
+    silent = command(*arguments, "--yes")
+    asked = command(*arguments, "--analyst", "ada", given="\n")
+    named = command(*arguments, "--yes", "--unit", "employee", "--folder", str(tmp_path / "other"))
+
+    likely = "customer (no other table belongs to it), employee (2 tables belong to it)"
+    assert (silent.returncode, f"by --unit: {likely}" in silent.stderr) == (1, True)
+    assert f"Each row of one of these may be an individual: {likely}" in asked.stdout
+    assert "unit: customer.customer_id" in (tmp_path / "n" / "rules.yaml").read_text()
+    line = "unit: employee.employee_id: each row of employee is one protected individual; 2 tables belong to it"
+    assert named.stdout.splitlines()[0] == line

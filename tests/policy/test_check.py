@@ -403,7 +403,8 @@ def test_a_unit_column_that_refers_to_another_key_is_warned_of() -> None:
 
 def test_a_public_column_that_is_compared_otherwise_than_its_copy_is_a_warning() -> None:
     citext = TypeName("public.citext", "citext", schema="public", extension="citext", name="citext")
-    places = table("places", column("id"), column("name", citext), replace(column("city", TEXT), deterministic=False))
+    places = table("places", column("id"), column("name", citext), replace(column("city", TEXT), deterministic=False),
+                   keys=(Key("k", ("id",), primary=True),))  # fmt: skip
     rules = RULES.replace("budget:", "  places: {public: true, columns: {other: hidden}}\nbudget:")
     other = replace(column("other", citext))
     shown = replace(CATALOG, tables=(*CATALOG.tables, replace(places, columns=(*places.columns, other))))

@@ -83,12 +83,12 @@ class Noisegate:
         self.lines.extend(line.rstrip("\n") for line in self.process.stderr)
 
 
-def command(*arguments: str, database: str = "") -> subprocess.CompletedProcess[str]:
-    """Run one command of ours to its end."""
+def command(*arguments: str, database: str = "", given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run one command of ours to its end, with `given` as its input."""
     line = [sys.executable, "-m", "proxy", *arguments]
     return subprocess.run(
         line, env=_environment(database), capture_output=True, text=True, timeout=START_SECONDS, check=False,
-        stdin=subprocess.DEVNULL,
+        input=given,
     )  # fmt: skip
 
 

@@ -1,0 +1,129 @@
+"""Whose protection: the tables that may hold the individuals, and how the rows of other tables lead to one of them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from rules.catalog import Catalog, ForeignKey, Table, TableName
+from rules.frozen import frozen
+from rules.policy.column_kind import words_of
+from rules.policy.exposure import keys_with_partitions
+from rules.policy.model import Policy
+
+_PEOPLE: Final = (
+    *("customer", "patient", "member", "user", "person", "people", "client", "subscriber", "student", "consumer"),
+    *("citizen", "resident", "guest", "passenger", "visitor", "borrower", "tenant", "policyholder", "cardholder"),
+    *("participant", "respondent", "donor", "individual", "pupil", "buyer", "shopper", "player", "cust"),
+    *("salesperson", "saleperson", "employee", "staff", "account", "worker", "teacher", "doctor", "physician"),
+    *("driver", "agent", "contact", "household"),
+)
+"""What tables of people are called: those whom a database serves before those who work with it."""
+
+_NOT_NOUNS: Final = frozenset(("tbl", "table", "master", "data", "info", "record", "list", "profile", "base"))
+
+
+@frozen
+class Way:
+    """The way in which the rows of a table name their unit, and why."""
+
+    unit: str
+    why: str
+    is_unit: bool = False
+
+
+@frozen
+class Candidate:
+    """A table whose rows may be the units, and how many other tables would belong to these."""
+
+    table: TableName
+    followers: int
+    is_likely: bool  # by its name
+
+    def __str__(self) -> str:
+        return f"{self.table} ({_belonging(self.followers)} to it)"
+
+
+def unit_line(unit: str, protected: int) -> str:
+    """The sentence about whose protection this is, of `protected` tables, that of the units among them.
+
+    Example:
+        >>> print(unit_line("customer.customer_id", 4))
+        unit: customer.customer_id: each row of customer is one protected individual; 3 tables belong to it
+    """
+    if unit == "row":
+        return "unit: row: each row of a protected table is one protected individual, whoever else has rows"
+    table = unit.rpartition(".")[0]
+    return f"unit: {unit}: each row of {table} is one protected individual; {_belonging(protected - 1)} to it"
+
+
+def unit_line_of(policy: Policy) -> str:
+    return unit_line(policy.unit, sum(not (rules.public or rules.view) for rules in policy.tables.values()))
+
+
+def _belonging(tables: int) -> str:
+    return {0: "no other table belongs", 1: "1 table belongs"}.get(tables, f"{tables} tables belong")
+
+
+def find_candidates(catalog: Catalog) -> list[Candidate]:
+    """The tables that can have units, the likeliest first: by the words for people, then by what belongs to them."""
+    keys = {table.name: key for table in catalog.tables if (key := single_key(table)) is not None}
+    ranks = {name: _rank(name) for name in keys}
+    candidates = [
+        Candidate(name, len(find_ways(catalog, name, key)) - 1, ranks[name] < len(_PEOPLE))
+        for name, key in keys.items()
+    ]
+    return sorted(candidates, key=lambda each: (ranks[each.table], -each.followers, each.table))
+
+
+def _rank(name: TableName) -> int:
+    """The place of a table's noun among the words for people: crm.tbl_web_users are users, user_roles are roles."""
+    words = list(words_of(name.name))
+    while len(words) > 1 and words[-1] in _NOT_NOUNS:
+        words.pop()
+    noun = next((noun for noun in ("".join(words[-2:]), words[-1]) if noun in _PEOPLE), None) if words else ""
+    if noun is None:  # no space between words: dimcustomer
+        noun = next((word for word in _PEOPLE if len(word) > 4 and words[-1].endswith(word)), "")
+    return _PEOPLE.index(noun) if noun else len(_PEOPLE)
+
+
+def single_key(table: Table) -> str | None:
+    """Return the column that is the primary key of a table of rows by itself."""
+    primary = next((key for key in table.keys if key.primary and len(key.columns) == 1), None)
+    return primary.columns[0] if primary is not None and table.kind in ("table", "partitioned") else None
+
+
+def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> Mapping[TableName, Way]:
+    """Return how each table that leads to the units by foreign keys names them, the shortest way first."""
+    ways = {unit_table: Way(key, "the units: one row for each", is_unit=True)}
+    frontier = [unit_table]
+    while frontier:
+        reached = {
+            table.name: way
+            for target in frontier
+            for table in catalog.tables
+            if table.kind in ("table", "partitioned") and table.name not in ways and not table.parents
+            if (way := _way(table, target, unit_table, catalog)) is not None
+        }
+        ways |= reached
+        frontier = list(reached)
+    return ways
+
+
+def _way(table: Table, target: TableName, unit_table: TableName, catalog: Catalog) -> Way | None:
+    for key in keys_with_partitions(table, catalog):
+        if key.target == target and len(key.columns) == 1 and key.proves:
+            step = key.columns[0] if target == unit_table else f"{key.columns[0]} -> {target}.{key.target_columns[0]}"
+            return Way(step, _why(table, key, unit_table, catalog))
+    return None
+
+
+def _why(table: Table, key: ForeignKey, unit_table: TableName, catalog: Catalog) -> str:
+    whose = " of all its partitions" if key not in table.foreign_keys else ""
+    why = f"by the foreign key{whose} {key.columns[0]} to {key.target}"
+    units = {unit_table} if key.target == unit_table else set()
+    others = {
+        partition.columns[0]
+        for partition in keys_with_partitions(table, catalog)
+        if partition.target in units and partition.columns != key.columns
+    }
+    more = f"; {', '.join(sorted(others))} LEADS TO UNITS TOO: only the one of {key.columns[0]} is protected by a row"
+    return why + (more if others else "")
