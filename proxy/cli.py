@@ -14,6 +14,7 @@ from proxy import __version__
 from proxy.commands import (
     basic,
     bounds,
+    disclosure,
     ledger_arguments,
     request,
     rules_file,
@@ -96,6 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
         synopsis.add_to,
         bounds.add_to,
         shadow.add_to,
+        disclosure.add_to,
         _add_certificate,
     ):
         add(names)

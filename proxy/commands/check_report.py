@@ -7,6 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+from rules.accounting.bets import MOST_PROTECTING, whose, wins_words
+from rules.accounting.budgets import budgets_of
 from rules.planner.expected_error import ExpectedError, TableUse
 from rules.policy.finding import Finding, Severity, in_lines, listed
 from rules.policy.model import Policy
@@ -80,12 +82,24 @@ class CheckReport:
         for name, analyst in self.policy.analysts.items():
             yield name, int(min(budget.epsilon, analyst.epsilon or budget.epsilon) // default)
 
+    def _bets(self) -> str:
+        """What all answers of a period tell of one person, by account."""
+        budgets, per = budgets_of(self.policy), self.policy.budget.per
+        limits = {"all together": budgets.dataset} | {name: budgets.limit_of(name) for name in self.policy.analysts}
+        answers = "all answers" if per == "ever" else f"all answers of a {per}"
+        wins = ", ".join(f"{name} {wins_words(limit)}" for name, limit in limits.items())
+        lost = any(limit.epsilon > MOST_PROTECTING for limit in limits.values())
+        protects = f" Above ε {MOST_PROTECTING} a budget no longer protects against that bet." if lost else ""
+        bet = f"A bet on one {whose(self.policy)}'s presence after {answers} wins at most"
+        return f"{bet} so many of 100 times, where a coin wins 50: {wins}.{protects}"
+
     def _consequences(self) -> Iterator[str]:
         default, per = self.policy.defaults.epsilon, self.policy.budget.per
         bought = ", ".join(f"{name} {number:,}" for name, number in self._statements())
         period = "in all" if per == "ever" else f"a {per}"
         more = ", more where zCDP grants them" if self.policy.budget.delta else ""
         yield f"The budget pays for this many new statements at ε {default:f} {period}{more}: {bought}."
+        yield self._bets()
         yield "Supported queries, and how far noise moves 95% of their answers:"
         if public := [str(use.table.name) for use in self.uses if use.public]:
             yield f"  exact: {', '.join(public)}"

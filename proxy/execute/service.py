@@ -191,10 +191,9 @@ class Service:
                     return await self._request(plan.wanted, context)
                 if not plan.system_views and not plan.foreseen:
                     return answer
-                view_rows = await self._teller.tell(plan.system_views, analyst, rulebook, own)
-                return replace(
-                    answer, columns=answer.columns + view_rows + await self._foreseen(plan, context, reuse=reuse)
-                )
+                view_rows, told = await self._teller.tell(plan.system_views, analyst, rulebook, own)
+                foreseen = await self._foreseen(plan, context, reuse=reuse)
+                return replace(answer, columns=answer.columns + view_rows + foreseen, notices=answer.notices + told)
         except asyncio.CancelledError:
             _stay_alive()
             raise Interrupted("canceling statement due to user request") from None

@@ -16,10 +16,12 @@ from typing import Final
 from proxy.execute.clock import Clock
 from proxy.execute.rulebook import Rulebook
 from rules.accounting.accountant import Totals, grantable, loss
+from rules.accounting.bets import bet_words
 from rules.accounting.budgets import Budgets, span_of
 from rules.accounting.store import AccountState, FiledRequest, LedgerReview, LedgerStore, PastCharge
 from rules.mechanisms.cost import price
 from rules.planner.column_facts import ColumnFacts, column_facts
+from rules.policy.model import Policy
 from rules.sql.system_views import Cell, array_text, row_text
 
 MOST_CHARGES: Final = 1_000
@@ -40,20 +42,21 @@ class SystemViews:
 
     async def tell(
         self, names: Sequence[str], analyst: str, rulebook: Rulebook, own: OwnRows
-    ) -> tuple[tuple[str, ...], ...]:
-        """For each system view its rows, as texts; `own` makes those that the session knows."""
-        view_rows = dict(own())
+    ) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+        """For each system view its rows, as texts, and notices; `own` makes those that the session knows."""
+        view_rows, notices = dict(own()), tuple[str, ...]()
         if "columns" in names:
             view_rows["columns"] = await self._columns_of(rulebook)
         if "budget" in names or "ledger" in names:
             most = MOST_CHARGES if "ledger" in names else 0
             review = await self._ledger.review(analyst, rulebook.budgets, self._clock(), most_charges=most)
             view_rows["budget"] = _texts(budget_rows(review, rulebook.budgets))
+            notices = (bet_notice(review, rulebook.policy),) if "budget" in names else ()
             view_rows["ledger"] = await asyncio.to_thread(lambda: _texts(map(ledger_row, review.charges)))
         if "requests" in names:
             filed_requests = await self._ledger.requests(rulebook.budgets, self._clock(), analyst=analyst)
             view_rows["requests"] = _texts(map(request_row, filed_requests[-MOST_CHARGES:]))
-        return tuple(view_rows[name] for name in names)
+        return tuple(view_rows[name] for name in names), notices
 
     async def _columns_of(self, rulebook: Rulebook) -> tuple[str, ...]:
         generation, texts = self._columns
@@ -77,6 +80,12 @@ def budget_rows(review: LedgerReview, budgets: Budgets) -> Iterator[Row]:
         accounts.insert(1, ("role", review.role))
     for account, standing in accounts:
         yield account, *_epsilon(standing, budgets), *_delta(standing), budgets.per, start, end, _up(standing.lifetime)
+
+
+def bet_notice(review: LedgerReview, policy: Policy) -> str:
+    """What the analyst's answers of this period tell of one person: by the account with the least ε, for all bind."""
+    accounts = (review.analyst, review.role, review.dataset)
+    return bet_words(min((each.limit for each in accounts if each is not None), key=lambda each: each.epsilon), policy)
 
 
 def ledger_row(charge: PastCharge) -> Row:

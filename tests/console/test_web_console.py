@@ -202,6 +202,7 @@ def test_roles_have_accounts_on_the_page_of_budgets(database: RealDatabase, tmp_
 
     assert re.search(r"role team 5 of ε 6 left", words)
     assert re.search(r"ada 1 of ε 2 left", words)
+    assert re.search(r"a bet on one person's presence wins at most 88 of 100 times; a coin wins 50\.", words)
 
 
 def test_statements_are_found_by_words_and_no_constant_is_shown(running: Noisegate, visitor: Visitor) -> None:

@@ -35,6 +35,30 @@ async def test_reading_charges_nothing_and_asks_the_database_nothing(desk: Desk)
     assert await desk.spent() == (0, 0)
 
 
+async def test_reading_the_budget_says_what_it_means_for_one_person(desk: Desk) -> None:
+    """By the account with the least ε; nothing else of the ledger says so."""
+    budget = desk.policy.budget.model_copy(update={"epsilon": Decimal(1), "per": "month"})
+    small = Desk(desk.engine, desk.ledger, desk.policy.model_copy(update={"budget": budget}), desk.catalog)
+    said = {
+        (each is desk, name): (
+            await each.service.answer(reading(name), analyst="ada", session="s", timeout_seconds=20)
+        ).notices
+        for each in (desk, small)
+        for name in ("budget", "ledger")
+    }
+
+    lost = "may win more than 99 of 100 times: this budget no longer protects against that bet."
+    assert said == {
+        (True, "budget"): (f"After all answers, a bet on one person's presence {lost}",),
+        (False, "budget"): (
+            "After all answers of this month, a bet on one person's presence wins at most 73 of 100 times; "
+            "a coin wins 50.",
+        ),
+        (True, "ledger"): (),
+        (False, "ledger"): (),
+    }
+
+
 async def test_the_budget_is_what_the_ledger_grants(desk: Desk) -> None:
     await desk.ask(block_of(replace(UNITS, epsilon=Decimal("499.5"))), analyst="bob")
 

@@ -378,6 +378,20 @@ def _without_the_unit(least: z3.ArithRef) -> Claim:
     )  # fmt: skip
 
 
+def bet() -> Claim:
+    """On one person's presence, with P(E) and Q(E) of the answers on which the gambler says "there"."""
+    return _bet_with(RATIO * HIDDEN + LOST)
+
+
+def bet_with_other_answers() -> Claim:
+    return _bet_with(RATIO * HIDDEN + 2 * LOST)
+
+
+def _bet_with(most: z3.ArithRef) -> Claim:
+    there = (WITH <= most, 1 - HIDDEN <= RATIO * (1 - WITH) + LOST)
+    return follows(*CHANCES, *there, conclusion=(WITH + 1 - HIDDEN) / 2 <= (RATIO + LOST) / (1 + RATIO))
+
+
 def _union_of_cells(*, is_whole: bool) -> Claim:
     """A row counts in a group of a question if and only if it is in one released cell that maps to the group.
 
@@ -450,6 +464,7 @@ LEMMAS: dict[str, tuple[Maker, Maker | Edit]] = {
     "union of lists": (union_of_lists, union_of_lists_with_chances_above_one),
     "union of lists, with the unit": (answers_with_the_unit, answers_with_the_unit_by_conversion_alone),
     "union of lists, without the unit": (answers_without_the_unit, answers_without_the_unit_of_any_chance),
+    "bet": (bet, bet_with_other_answers),
     "union of cells": (union_of_cells, union_of_cells_that_lack_some),
 }
 

@@ -51,7 +51,7 @@ class Magic:
 
     def _show_budget(self) -> None:
         frame = ask(self._open(), _BUDGET, print)
-        display(HTML(table(frame, Told())))
+        display(HTML(f"{table(frame, Told())}{summary(told_of(frame))}"))
 
     def _ask(self, name: str, statement: str) -> None:
         running = display(HTML(""), display_id=True)

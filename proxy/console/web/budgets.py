@@ -14,11 +14,13 @@ from proxy.console.language import Command, SyntaxProblem, commands_of
 from proxy.console.vitals import Balances
 from proxy.console.web.pages import Page
 from proxy.console.web.pictures import Axis, Line, Point, linear_axis, lines
+from proxy.execute.rulebook import Rulebook
 from proxy.ledger.requests import OperatorAnswer
 from proxy.ledger.review import Wish
 from proxy.log import event
 from rules.accounting.accountant import Limit, Totals, loss
-from rules.accounting.budgets import Budgets, period_of, span_of
+from rules.accounting.bets import bet_words
+from rules.accounting.budgets import period_of, span_of
 from rules.accounting.store import Balance, PastCharge, Stop
 
 ALL: Final = "all together"
@@ -37,6 +39,7 @@ class AccountPage:
     left: str
     limit: str
     ever: str
+    bet: str
     percent: int
     forecast: str
     picture: Markup
@@ -56,7 +59,8 @@ class OpenRequest:
 
 async def show(page: Page) -> Response:
     vitals = page.house.console.vitals
-    budgets, now = vitals.service.rulebook.budgets, vitals.clock()
+    rulebook, now = vitals.service.rulebook, vitals.clock()
+    budgets = rulebook.budgets
     balances = await vitals.balances()
     period = period_of(now, budgets)
     span = span_of(period, budgets)
@@ -65,14 +69,14 @@ async def show(page: Page) -> Response:
     stops = {stop.analyst: stop for stop in await vitals.ledger.stops()}
     start, end = span or _open_span(history.charges, now)
     accounts = await asyncio.to_thread(
-        lambda: list(accounts_of(balances, history.charges, budgets, (start, end, now), stops))
+        lambda: list(accounts_of(balances, history.charges, rulebook, (start, end, now), stops))
     )
     return page.render(
         "budgets.html",
         accounts=accounts,
         phrase=budgets.phrase.strip() or "for ever",
         renews=None if span is None else f"{span[1]:%Y-%m-%d %H:%M %Z}",
-        analysts=sorted(vitals.service.rulebook.policy.analysts),
+        analysts=sorted(rulebook.policy.analysts),
         delta=f"{budgets.dataset.delta:f}" if budgets.dataset.delta else "",
         requests=[
             OpenRequest(
@@ -98,17 +102,25 @@ def _open_span(charges: Sequence[PastCharge], now: datetime) -> tuple[datetime, 
 def accounts_of(
     balances: Balances,
     charges: Sequence[PastCharge],
-    budgets: Budgets,
+    rulebook: Rulebook,
     span: tuple[datetime, datetime, datetime],
     stops: Mapping[str, Stop],
 ) -> Iterator[AccountPage]:
     """The shared account first."""
-    yield _account(ALL, balances.shared, _spent(charges, budgets.dataset, shared=True), span, None)
+    budgets = rulebook.budgets
+
+    def bet(balance: Balance, limit: Limit) -> str:
+        return bet_words(Limit(balance.limit, limit.delta), rulebook.policy)
+
+    shared = _spent(charges, budgets.dataset, shared=True)
+    yield _account(ALL, balances.shared, bet(balances.shared, budgets.dataset), shared, span, None)
     for role, balance in balances.roles.items():  # what members have seen of each other's is on it once: no picture
-        yield replace(_account(f"role {role}", balance, [], span, None), picture=Markup())
+        yield replace(
+            _account(f"role {role}", balance, bet(balance, budgets.roles[role]), [], span, None), picture=Markup()
+        )
     for name, balance in balances.analysts.items():
-        own = [charge for charge in charges if charge.analyst == name]
-        yield _account(name, balance, _spent(own, budgets.limit_of(name), shared=False), span, stops.get(name))
+        own, limit = [charge for charge in charges if charge.analyst == name], budgets.limit_of(name)
+        yield _account(name, balance, bet(balance, limit), _spent(own, limit, shared=False), span, stops.get(name))
 
 
 def _spent(charges: Sequence[PastCharge], limit: Limit, *, shared: bool) -> list[tuple[datetime, Decimal]]:
@@ -125,6 +137,7 @@ def _spent(charges: Sequence[PastCharge], limit: Limit, *, shared: bool) -> list
 def _account(
     name: str,
     balance: Balance,
+    bet: str,
     spent: Sequence[tuple[datetime, Decimal]],
     span: tuple[datetime, datetime, datetime],
     stop: Stop | None,
@@ -137,6 +150,7 @@ def _account(
         plain_number(balance.left),
         plain_number(balance.limit),
         plain_number(balance.lifetime),
+        bet,
         min(100, int(percent)),
         forecast(balance, start, end, now),
         _burn_down(name, balance, spent, span),
