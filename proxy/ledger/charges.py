@@ -11,9 +11,12 @@ from typing import Any, Final
 from proxy.ledger import sights as first_sights
 from proxy.ledger import stored_releases
 from proxy.ledger.connection import Connection
+from proxy.ledger.integrity import append
+from proxy.ledger.periods import also_running, running_period
+from proxy.ledger.totals import read_totals, totals_of, write_totals
 from rules.accounting import chain
 from rules.accounting.accountant import Limit, Totals, loss
-from rules.accounting.budgets import Budgets, Change, check_fits, period_of
+from rules.accounting.budgets import Budgets, Change, check_fits
 from rules.accounting.chain import DATASET, LIFETIME, Account, Sight, account_of, account_of_role
 from rules.accounting.store import (
     Balance,
@@ -39,7 +42,7 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
         raise LedgerError("the price of this statement is invalid, so it is not answered", reason="invalid_charge")
     check_not_stopped(connection, charge.analyst)
     _check_once(connection, charge)
-    period = running_period(connection, charge.time, budgets)
+    period, also = running_period(connection, charge.time, budgets), also_running(connection, charge.time, budgets)
     granted = with_grants(connection, budgets, charge.analyst, period)
     account, role = account_of(charge.analyst), budgets.role_of(charge.analyst)
     of_role = None if role is None else account_of_role(role)
@@ -49,13 +52,14 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     payers = [(DATASET, shared), (account, cost)]
     if of_role is not None:
         payers.append((of_role, (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first_of_role))))
-    changes = _changes(
-        connection, {(name, counted_period): paid for name, paid in payers for counted_period in (period, LIFETIME)}
-    )
+    in_full = (*charge.mechanisms, *(sight.mechanism for sight in sights))
+    costs: dict[Account, Sequence[Mechanism]] = {(name, other): in_full for name, _ in payers for other in also}
+    costs |= {(name, counted_period): paid for name, paid in payers for counted_period in (period, LIFETIME)}
+    changes = _changes(connection, costs)
     counted = {name: changes[name, chain.counted_in(period)] for name, _ in payers}
     role_change = None if of_role is None else counted[of_role]
     check_fits(charge.analyst, counted[account], counted[DATASET], granted, reused=bool(sights), role=role_change)
-    number = append(connection, chain.charge_entry(charge, period, sights, role))
+    number = append(connection, chain.charge_entry(charge, period, sights, role, also))
     write_totals(connection, {name: change.after for name, change in changes.items()})
     for name, releases in _shown_to(account, of_role, sights):
         first_sights.mark_paid(connection, (name, period), releases, number)
@@ -102,8 +106,9 @@ def settle(
     seals = [(row[0], stored_releases.seal_of(row)) for row in rows]
     number = vouch(connection, charge, seals, _vectors(releases, [row[0] for row in rows]))
     stored_releases.keep(connection, rows, number)
-    for account in accounts:
-        first_sights.mark_paid(connection, account, (row[0] for row in rows), number)
+    for name, _ in accounts:
+        for period in (fields["period"], *fields.get("also", ())):
+            first_sights.mark_paid(connection, (name, period), (row[0] for row in rows), number)
     return others
 
 
@@ -233,10 +238,15 @@ def balance(connection: Connection, account: str, limit: Limit, period: str) -> 
 
 
 def lifetime(connection: Connection, account: str, limit: Limit) -> Decimal:
-    """The sum over all periods: of the charges' ε, or of what they come to by zCDP where some have no pure ε."""
-    total = Decimal(0)
+    """The sum over all periods: of the charges' ε, or of what they come to by zCDP where some have no pure ε.
+
+    Where the kind of the periods was changed, the second counts in both kinds what was charged in both.
+    """
+    whole, total = read_totals(connection, (account, LIFETIME)), Decimal(0)
+    if whole.pure:
+        return whole.epsilon
     query = "SELECT epsilon, delta, rho, pure FROM totals WHERE account = ? AND period <> ?"
-    for totals in map(_totals, connection.execute(query, (account, LIFETIME))):
+    for totals in map(totals_of, connection.execute(query, (account, LIFETIME))):
         total = UPWARD.add(total, totals.epsilon if totals.pure else loss(totals, limit))
     return total
 
@@ -244,15 +254,6 @@ def lifetime(connection: Connection, account: str, limit: Limit) -> Decimal:
 def spent(connection: Connection, account: str, period: str) -> Totals:
     """Sum up what counts against the budget of a period."""
     return read_totals(connection, (account, chain.counted_in(period)))
-
-
-def running_period(connection: Connection, time: datetime, budgets: Budgets) -> str:
-    """The period of a moment, not before the latest one that was charged."""
-    latest = ""
-    for (period,) in connection.execute("SELECT period FROM totals WHERE account = ?", (DATASET,)):
-        if period.partition(":")[0] == budgets.per:
-            latest = max(latest, period)
-    return period_of(time, budgets, latest)
 
 
 def write_trial(connection: Connection) -> None:
@@ -267,52 +268,6 @@ def delete_trial(connection: Connection) -> None:
     connection.execute("DELETE FROM meta WHERE name = 'trial'")
 
 
-def append(connection: Connection, entry: str) -> int:
-    """Add an entry at the end of the chain."""
-    number, seal = head(connection)
-    kind, time, analyst = chain.heading(entry)
-    connection.execute(
-        "INSERT INTO entries (id, kind, time, analyst, entry, seal) VALUES (?, ?, ?, ?, ?, ?)",
-        (number + 1, kind, time, analyst, entry, chain.seal(seal, entry)),
-    )
-    return number + 1
-
-
-def head(connection: Connection) -> tuple[int, str]:
-    """The last entry's number and seal. Before the first one the seal is the database's identity."""
-    row = connection.execute("SELECT id, seal FROM entries ORDER BY id DESC LIMIT 1").fetchone()
-    if row is None:
-        row = connection.execute("SELECT 0, value FROM meta WHERE name = 'identity'").fetchone()
-    return int(row[0]), str(row[1])
-
-
-def read_totals(connection: Connection, account: Account) -> Totals:
-    """Sum up what an account has paid in a period."""
-    row = connection.execute(
-        "SELECT epsilon, delta, rho, pure FROM totals WHERE account = ? AND period = ?", account
-    ).fetchone()
-    return Totals() if row is None else _totals(row)
-
-
-def _totals(row: Sequence[Any]) -> Totals:
-    epsilon, delta, rho, pure = row
-    return Totals(Decimal(epsilon), Decimal(delta), Decimal(rho), bool(pure))
-
-
-def write_totals(connection: Connection, totals: Mapping[Account, Totals]) -> None:
-    """Write down what accounts have paid now."""
-    rows = [
-        (*account, str(paid.epsilon), str(paid.delta), str(paid.rho), int(paid.pure))
-        for account, paid in totals.items()
-    ]
-    connection.execute(
-        "INSERT INTO totals (account, period, epsilon, delta, rho, pure) VALUES "
-        f"{', '.join(['(?, ?, ?, ?, ?, ?)'] * len(rows))} ON CONFLICT (account, period) DO UPDATE SET"
-        " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho, pure = excluded.pure",
-        [total for row in rows for total in row],
-    )
-
-
 def _changes(connection: Connection, costs: Mapping[Account, Sequence[Mechanism]]) -> dict[Account, Change]:
     """All accounts of a charge, read at once."""
     rows = connection.execute(
@@ -320,7 +275,7 @@ def _changes(connection: Connection, costs: Mapping[Account, Sequence[Mechanism]
         f" WHERE (account, period) IN (VALUES {', '.join(['(?, ?)'] * len(costs))})",
         [part for account in costs for part in account],
     )
-    before = {(account, period): _totals(numbers) for account, period, *numbers in rows}
+    before = {(account, period): totals_of(numbers) for account, period, *numbers in rows}
     totals = {account: before.get(account, Totals()) for account in costs}
     return {account: Change(totals[account], totals[account].plus(cost)) for account, cost in costs.items()}
 

@@ -22,7 +22,7 @@ from proxy.ledger import charges, requests
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import GroupCommit, Home
 from proxy.ledger.history import CHANGED, PART, WORDS, beginning, check_part, checked_entries, newest_checkpoint, walk
-from proxy.ledger.integrity import find_closed
+from proxy.ledger.integrity import append, find_closed, head
 from rules.accounting import chain
 from rules.accounting.chain import Checkpoint, Closed, Fields
 from rules.accounting.store import BudgetRequest, KeptBounds, LedgerError
@@ -88,7 +88,7 @@ class Checkpoints:
     def _next(self) -> Checkpoint | None:
         with self._home.snapshot() as connection:
             closed = find_closed(connection)
-            last, _ = charges.head(connection)
+            last, _ = head(connection)
             newest = newest_checkpoint(connection, closed)
             if last < newest.sum.number + PART:
                 return None
@@ -123,7 +123,7 @@ def _append(connection: Connection, made: Checkpoint, time: datetime) -> bool:
     closed = find_closed(connection)
     if made.base != closed.number or made.sum.number <= newest_checkpoint(connection, closed).sum.number:
         return False
-    charges.append(connection, made.entry(time))
+    append(connection, made.entry(time))
     return True
 
 
@@ -147,18 +147,18 @@ def close(connection: Connection, closing: Closing, time: datetime) -> int:
     row = connection.execute("SELECT seal FROM entries WHERE id = ?", (closing.after.number,)).fetchone()
     if find_closed(connection).number != closing.before.number or row != (closing.after.seal,):
         raise LedgerError("the ledger changed while its totals were computed", hint="Try again.", reason="changed")
-    number = charges.append(connection, closing.after.entry(time))
+    number = append(connection, closing.after.entry(time))
     for fields in closing.stops:
         if charges.is_stopped(connection, fields["analyst"]):
             stopped = datetime.fromisoformat(fields["time"])
             about = fields["charge"], fields["analyst"], stopped
-            charges.append(connection, chain.fault_entry(*about, cause=fields["cause"], stops=True))
+            append(connection, chain.fault_entry(*about, cause=fields["cause"], stops=True))
     newer = {(bound.table, bound.column) for bound in charges.kept_bounds(connection, after=closing.after.number)}
     for kept in closing.bounds:
         if (kept.table, kept.column) not in newer:
-            charges.append(connection, chain.bounds_entry(kept))
+            append(connection, chain.bounds_entry(kept))
     for fields in closing.grants:
-        charges.append(connection, chain.grant_entry(chain.grant_of(fields), fields["period"]))
+        append(connection, chain.grant_entry(chain.grant_of(fields), fields["period"]))
     for request, fields in closing.requests.items():
         if requests.is_open(connection, fields["analyst"], request):
             budget_request = BudgetRequest(Decimal(fields["epsilon"]), fields["reason"])
@@ -166,7 +166,7 @@ def close(connection: Connection, closing: Closing, time: datetime) -> int:
             entry = chain.request_entry(
                 fields["analyst"], filed, period=fields["period"], terms=budget_request, number=request
             )
-            charges.append(connection, entry)
+            append(connection, entry)
     connection.execute(f"DELETE FROM entries WHERE {WORDS} AND id <= ?", (closing.after.number,))
     return number
 

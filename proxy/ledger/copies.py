@@ -9,11 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from proxy.ledger import charges
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import Home
 from proxy.ledger.history import check_history
-from proxy.ledger.integrity import Anchor, binding
+from proxy.ledger.integrity import Anchor, append, binding, head
 from proxy.ledger.sqlite import LedgerFile
 from rules.accounting import chain
 from rules.accounting.store import LedgerError
@@ -74,20 +73,20 @@ def restore(path: Path, home_of: Callable[[str], Home], anchor: Anchor, time: da
 
         def fill(target: Connection) -> None:
             _copy_rows(source, target)
-            number, seal = charges.head(target)
-            charges.append(target, chain.restore_entry(time, number=number, seal=seal, missing=copy.missing))
+            number, seal = head(target)
+            append(target, chain.restore_entry(time, number=number, seal=seal, missing=copy.missing))
             check_history(target, str(path), identity, Anchor(None))
 
         home = home_of(root)
         home.create(fill)
     with home.snapshot() as made:
-        anchor.replace(*charges.head(made))
+        anchor.replace(*head(made))
     return copy
 
 
 def _compared(connection: Connection, anchor: Anchor) -> Copy:
     copy, (known, seal) = _told(connection), anchor.read()
-    number, _ = charges.head(connection)
+    number, _ = head(connection)
     if not known:
         return copy
     if known > number:
@@ -99,7 +98,7 @@ def _compared(connection: Connection, anchor: Anchor) -> Copy:
 
 
 def _told(connection: Connection) -> Copy:
-    number, _ = charges.head(connection)
+    number, _ = head(connection)
     row = connection.execute("SELECT time FROM entries ORDER BY id DESC LIMIT 1").fetchone()
     return Copy(number, "never" if row is None else str(row[0]))
 

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
-from proxy.ledger import charges
 from proxy.ledger.connection import Connection
-from proxy.ledger.integrity import ChainEnd
+from proxy.ledger.integrity import ChainEnd, head
 from proxy.metrics import LEDGER_COMMIT, LEDGER_JOBS
 from rules.accounting.store import LedgerError
 from rules.refusal import NOTHING_CHARGED, Refusal
@@ -168,7 +167,7 @@ class GroupCommit:
             connection.execute(statement)
         before = self._home.end.check(connection, durable=durable)
         outcomes = [_attempt(waiting.job, connection) for waiting in batch]
-        after = charges.head(connection) if durable else before
+        after = head(connection) if durable else before
         self._is_committing = True
         connection.execute("COMMIT")
         if after != before:

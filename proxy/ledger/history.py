@@ -14,6 +14,7 @@ from typing import Final
 from proxy.ledger import charges, sights, stored_releases
 from proxy.ledger.connection import Connection
 from proxy.ledger.integrity import Anchor, check_anchor, find_closed, read_entry
+from proxy.ledger.totals import read_totals, write_totals
 from rules.accounting import chain
 from rules.accounting.chain import Checkpoint, Closed, Fields
 from rules.accounting.store import LedgerError
@@ -52,9 +53,7 @@ def check_history(connection: Connection, place: str, identity: str, anchor: Anc
             reason="other_database",
         )
     (rows,) = connection.execute("SELECT count(*) FROM totals").fetchone()
-    if rows != len(accounts) or any(
-        charges.read_totals(connection, account) != accounts[account] for account in accounts
-    ):
+    if rows != len(accounts) or any(read_totals(connection, account) != accounts[account] for account in accounts):
         raise LedgerError(f"the totals of the ledger {place} do not match its entries", reason="totals_changed")
 
 
@@ -188,6 +187,6 @@ def adopt(connection: Connection, place: str, identity: str, anchor: Anchor) -> 
     entries = ((number, fields) for number, _, fields, _ in checked_entries(connection, place, unclosed))
     replayed = chain.replay(entries, unclosed)
     for account, totals in replayed.accounts.items():
-        charges.write_totals(connection, {account: totals})
+        write_totals(connection, {account: totals})
     for (name, period, release), entry in replayed.sights.items():
         sights.mark_paid(connection, (name, period), [release], entry)

@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from proxy.ledger import charges
 from proxy.ledger.connection import Connection
 from rules.accounting import chain
 from rules.accounting.chain import Closed, Fields
@@ -67,17 +66,17 @@ class ChainEnd:
 
         Before a charge the anchor's is looked for too: another copy of the ledger may have gone on with that anchor.
         """
-        head = charges.head(connection)
-        if head != self._known:
+        end = head(connection)
+        if end != self._known:
             self._check_binding(connection)
-        if self._known is not None and head != self._known:
+        if self._known is not None and end != self._known:
             number, seal = self._known
             if connection.execute("SELECT seal FROM entries WHERE id = ?", (number,)).fetchone() != (seal,):
                 raise self._lost(connection, number)
         anchored = self._anchor.read() if durable else (0, "")
-        if anchored[0] and anchored not in (self._known, head):
+        if anchored[0] and anchored not in (self._known, end):
             check_anchor(connection, self.place, find_closed(connection), anchored)
-        return head
+        return end
 
     def _check_binding(self, connection: Connection) -> None:
         """Check that the ledger is still that of this database: it may have been moved since this was asked."""
@@ -113,7 +112,7 @@ def check_anchor(connection: Connection, place: str, closed: Closed, anchored: H
             hint="If you closed the ledger without this anchor, remove the anchor file.",
             reason="other_than_anchor",
         )
-    last, _ = charges.head(connection)
+    last, _ = head(connection)
     if last < number:
         raise LedgerError(
             f"the ledger {place} is older than its anchor: at least {number - last} entries are missing",
@@ -128,6 +127,25 @@ def check_anchor(connection: Connection, place: str, closed: Closed, anchored: H
                 hint="If a copy of this ledger has gone on elsewhere with the same anchor, go on with that copy alone.",
                 reason="other_than_anchor",
             )
+
+
+def append(connection: Connection, entry: str) -> int:
+    """Add an entry at the end of the chain."""
+    number, seal = head(connection)
+    kind, time, analyst = chain.heading(entry)
+    connection.execute(
+        "INSERT INTO entries (id, kind, time, analyst, entry, seal) VALUES (?, ?, ?, ?, ?, ?)",
+        (number + 1, kind, time, analyst, entry, chain.seal(seal, entry)),
+    )
+    return number + 1
+
+
+def head(connection: Connection) -> tuple[int, str]:
+    """The last entry's number and seal. Before the first one the seal is the database's identity."""
+    row = connection.execute("SELECT id, seal FROM entries ORDER BY id DESC LIMIT 1").fetchone()
+    if row is None:
+        row = connection.execute("SELECT 0, value FROM meta WHERE name = 'identity'").fetchone()
+    return int(row[0]), str(row[1])
 
 
 def read_entry(entry: str, read: Callable[[Fields], Result]) -> Result:

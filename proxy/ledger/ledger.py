@@ -10,6 +10,8 @@ from proxy.ledger import charges, checkpoints, promises, requests, sights, store
 from proxy.ledger.checkpoints import Checkpoints
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import GroupCommit, Home
+from proxy.ledger.integrity import append
+from proxy.ledger.periods import running_period
 from proxy.ledger.promises import Asked
 from proxy.ledger.requests import OperatorAnswer
 from proxy.ledger.review import History, Wish, history, review
@@ -111,7 +113,7 @@ class Ledger:
 
     async def keep_bounds(self, kept: KeptBounds) -> None:
         """Note what a look of the DBA has found, which was charged before."""
-        await self._batches.run(lambda connection: charges.append(connection, chain.bounds_entry(kept)))
+        await self._batches.run(lambda connection: append(connection, chain.bounds_entry(kept)))
 
     async def bounds(self) -> Sequence[KeptBounds]:
         """Read what looks have found, of each column the newest."""
@@ -120,7 +122,7 @@ class Ledger:
     async def move(self, identity: str, time: datetime, *, before: str) -> None:
         """Bind the ledger to another database; from then on it is opened for that one alone."""
         entry = chain.move_entry(time, before=before, after=identity)
-        await self._batches.run(lambda connection: charges.append(connection, entry))
+        await self._batches.run(lambda connection: append(connection, entry))
 
     async def close_before(self, until: datetime, time: datetime) -> tuple[int, int]:
         """Close all entries before a moment into a sum; how many there were, and charges among them."""
@@ -222,7 +224,7 @@ class Ledger:
 
     async def balances(self, analyst: str, budgets: Budgets, now: datetime) -> Balances:
         def read(connection: Connection) -> Balances:
-            return charges.balances(connection, analyst, budgets, charges.running_period(connection, now, budgets))
+            return charges.balances(connection, analyst, budgets, running_period(connection, now, budgets))
 
         return await self._batches.run(read)
 
@@ -239,7 +241,7 @@ class Ledger:
         """Of each of these analysts, and last of all together, at one moment."""
 
         def read(connection: Connection) -> list[Balance]:
-            period = charges.running_period(connection, now, budgets)
+            period = running_period(connection, now, budgets)
             own = [charges.balances(connection, name, budgets, period)[0] for name in analysts]
             return [*own, charges.balance(connection, DATASET, budgets.dataset, period)]
 
@@ -249,7 +251,7 @@ class Ledger:
         """Of each role of the rules, at one moment."""
 
         def read(connection: Connection) -> dict[str, Balance]:
-            period = charges.running_period(connection, now, budgets)
+            period = running_period(connection, now, budgets)
             return {
                 name: charges.balance(connection, account_of_role(name), limit, period)
                 for name, limit in budgets.roles.items()

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from proxy.ledger import charges
 from proxy.ledger.connection import Connection
-from proxy.ledger.integrity import read_entry
+from proxy.ledger.integrity import append, read_entry
 from rules.accounting import chain
 from rules.accounting.chain import Account, Fields
 from rules.accounting.store import Promise
@@ -48,7 +47,7 @@ def keep(connection: Connection, asked: Asked, promise: Promise, time: datetime)
         return
     about = {"kind": "promise", "time": chain.stamp(time), "analyst": asked.analyst, "question": asked.question}
     said = {"epsilon": str(promise.epsilon), "told": list(promise.notices), "accounts": asked.payers}
-    charges.append(connection, chain.canonical({**about, **said}))
+    append(connection, chain.canonical({**about, **said}))
 
 
 def find(connection: Connection, asked: Asked) -> Promise | None:

@@ -9,6 +9,8 @@ from typing import Final
 
 from proxy.ledger import charges
 from proxy.ledger.connection import Connection
+from proxy.ledger.integrity import append
+from proxy.ledger.periods import running_period
 from rules.accounting import chain
 from rules.accounting.budgets import Budgets
 from rules.accounting.store import BudgetRequest, FiledRequest, Grant
@@ -42,8 +44,8 @@ def file(
             f"{MOST_OPEN} of your requests are open already",
             hint="Your DBA answers them; TABLE noisegate.requests lists them.",
         )
-    period = charges.running_period(connection, now, budgets)
-    number = charges.append(connection, chain.request_entry(analyst, now, period=period, terms=budget_request))
+    period = running_period(connection, now, budgets)
+    number = append(connection, chain.request_entry(analyst, now, period=period, terms=budget_request))
     return FiledRequest(number, now, analyst, period, budget_request)
 
 
@@ -51,7 +53,7 @@ def filed(
     connection: Connection, budgets: Budgets, now: datetime, analyst: str | None = None
 ) -> tuple[FiledRequest, ...]:  # fmt: skip
     """All requests, each with what became of it; an open one of an earlier period has lapsed."""
-    period, requests = charges.running_period(connection, now, budgets), dict[int, FiledRequest]()
+    period, requests = running_period(connection, now, budgets), dict[int, FiledRequest]()
     for number, fields in _entries(connection, analyst):
         request = int(fields.get("request", number))
         if fields["kind"] == "request":
@@ -89,7 +91,7 @@ def refuse(connection: Connection, number: int, answered: OperatorAnswer, budget
     entry = chain.refuse_entry(
         request.analyst, answered.time, request=number, operator=answered.operator, answer=answered.words
     )
-    charges.append(connection, entry)
+    append(connection, entry)
     return replace(request, state="refused", answer=answered.words, operator=answered.operator)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from proxy.ledger import charges
 from proxy.ledger.connection import Connection
 from proxy.ledger.integrity import find_closed
+from proxy.ledger.periods import running_period
 from rules.accounting import chain
 from rules.accounting.accountant import Limit
 from rules.accounting.budgets import Budgets
@@ -20,7 +21,7 @@ PREFIX: Final = account_of("")
 
 def review(connection: Connection, analyst: str, budgets: Budgets, now: datetime, most_charges: int) -> LedgerReview:
     """Read within one transaction, so that the accounts are the sums of the charges."""
-    period = charges.running_period(connection, now, budgets)
+    period = running_period(connection, now, budgets)
     budgets, role = charges.with_grants(connection, budgets, analyst, period), budgets.role_of(analyst)
     return LedgerReview(
         period,

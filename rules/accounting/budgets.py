@@ -116,6 +116,19 @@ def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:
     return datetime.combine(first, time.min, zone), datetime.combine(following, time.min, zone)
 
 
+def overlaps(period: str, span: tuple[datetime, datetime], budgets: Budgets) -> bool:
+    """Return whether a period, of whichever kind, has a moment of this span.
+
+    Example:
+        >>> monthly = Budgets(Limit(Decimal(1)), {}, "month", "Europe/Berlin")
+        >>> week = span_of("week:2026-49", monthly)
+        >>> [overlaps(period, week, monthly) for period in ("month:2026-12", "month:2026-10", "ever")]
+        [True, False, True]
+    """
+    other = span_of(period, budgets)
+    return other is None or (other[0] < span[1] and span[0] < other[1])
+
+
 class RunningPeriod:
     """The period of now, which is worked out when the last one has ended, or the clock was set back."""
 

@@ -23,6 +23,7 @@ NOBODY = ""  # whose entries are the DBA's
 EVER = "ever"  # the period of a budget that is never new
 LIFETIME = "lifetime"  # of which all periods are parts
 CHECKPOINT = "checkpoint"
+BEGIN = "begin"
 SUMMED = frozenset({"charge", "settle", CHECKPOINT})  # kinds of entries that a checkpoint holds as numbers alone
 Account = tuple[str, str]  # whose, and in which period
 Cost = list[str | None]
@@ -50,14 +51,20 @@ class Sight:
     is_own: bool = True  # the analyst pays; not who had paid already, and has another role since
 
 
-def charge_entry(charge: Charge, period: str, sights: Sequence[Sight], role: str | None = None) -> str:
-    """The text of a charge; with the analyst's role, if there is one, as it was then."""
+def charge_entry(
+    charge: Charge, period: str, sights: Sequence[Sight], role: str | None = None, also: Sequence[str] = ()
+) -> str:
+    """The text of a charge; with the analyst's role, if there is one, as it was then.
+
+    `also` names running periods of other kinds, which rules before or other proxies have begun: it counts in these.
+    """
     of_role = {"role": role, "first_of_role": [sight.release for sight in sights if sight.is_first_of_role]}
     if role_alone := [sight.release for sight in sights if not sight.is_own]:
         of_role["role_alone"] = role_alone
     return canonical(
         {
             **({} if role is None else of_role),
+            **({"also": list(also)} if also else {}),
             "kind": "charge",
             "time": stamp(charge.time),
             "period": period,
@@ -82,7 +89,7 @@ def settle_entry(
 
     With it stands which of them were drawn for one price.
     """
-    of_charge = {name: fields[name] for name in ("time", "period", "analyst", "role") if name in fields}
+    of_charge = {name: fields[name] for name in ("time", "period", "also", "analyst", "role") if name in fields}
     kept: dict[str, object] = {"releases": [list(release) for release in releases]}
     kept |= {"vectors": [list(vector) for vector in vectors]} if vectors else {}
     return canonical({"kind": "settle", "charge": charge, **of_charge, **kept})
@@ -146,6 +153,25 @@ def restore_entry(time: datetime, *, number: int, seal: str, missing: int) -> st
     """The text of a restore: from which entry on, and how many the anchor knew that the copy did not have."""
     fields = {"number": number, "seal": seal, "missing": missing}
     return canonical({"kind": "restore", "time": stamp(time), "analyst": NOBODY, **fields})
+
+
+def begin_entry(time: datetime, period: str, carried: "Carried") -> str:
+    """The text by which a period of a kind that is new to the ledger begins: with what was spent in its time before."""
+    sums = [
+        [account, str(paid.epsilon), str(paid.delta), str(paid.rho), paid.pure]
+        for account, paid in sorted(carried.accounts.items())
+    ]
+    about = {"kind": BEGIN, "time": stamp(time), "analyst": NOBODY, "period": period}
+    return canonical({**about, "accounts": sums, "sights": [list(sight) for sight in sorted(carried.sights)]})
+
+
+def carried_by(fields: Fields) -> "Carried":
+    """What the period of an entry began with."""
+    accounts = {
+        account: Totals(Decimal(epsilon), Decimal(delta), Decimal(rho), pure)
+        for account, epsilon, delta, rho, pure in fields["accounts"]
+    }
+    return Carried(accounts, {(account, release) for account, release in fields["sights"]})
 
 
 def heading(entry: str) -> tuple[str, str, str]:
@@ -244,6 +270,25 @@ def word_seal(previous: str, number: int, heading: Sequence[str], entry: str) ->
 
 
 @dataclass(slots=True)
+class Carried:
+    """What accounts have paid in the time of a period, under periods of other kinds, and what they may see for it."""
+
+    accounts: dict[str, Totals] = field(default_factory=dict)
+    sights: set[tuple[str, int]] = field(default_factory=set)  # account and release
+
+    def add(self, account: str, paid: Iterable[Mechanism]) -> None:
+        self.accounts[account] = self.accounts.get(account, Totals()).plus(paid)
+
+    def note(self, fields: Fields) -> None:
+        """Count an entry. What cost nothing by an earlier sight of its vector is paid when it is seen again."""
+        if fields["kind"] == "charge":
+            for account, paid in _paid_in_full(fields):
+                self.add(account, paid)
+        free = {release for release, price in fields.get("sights", ()) if not mechanism(price).rho}
+        self.sights |= {(account, release) for account, _, release in seen_by(fields) if release not in free}
+
+
+@dataclass(slots=True)
 class Replayed:
     """The state that follows from the entries alone."""
 
@@ -265,8 +310,8 @@ def replay(entries: Iterable[tuple[int, Fields]], closed: Closed, kept_after: in
     replayed = Replayed(closed.identity, closed.charges, dict(closed.accounts), last_release=closed.release)
     for number, fields in entries:
         match fields["kind"]:
-            case "charge":
-                replayed.charges += 1
+            case "charge" | "begin":
+                replayed.charges += fields["kind"] == "charge"
                 _add(replayed.accounts, fields)
             case "stop" | "forgive":
                 replayed.stops[fields["analyst"]] = number, fields
@@ -292,6 +337,10 @@ def replay(entries: Iterable[tuple[int, Fields]], closed: Closed, kept_after: in
 
 
 def _add(accounts: dict[Account, Totals], fields: Fields) -> None:
+    if fields["kind"] == BEGIN:  # nothing was charged in this period yet
+        carried = carried_by(fields).accounts
+        accounts |= {(account, fields["period"]): paid for account, paid in carried.items()}
+        return
     paid = [mechanism(field) for field in fields["mechanisms"]]
     seen, first = sights_of(fields)
     payers = [(DATASET, paid + first), (account_of(fields["analyst"]), paid + seen)]
@@ -301,6 +350,22 @@ def _add(accounts: dict[Account, Totals], fields: Fields) -> None:
     for account, costs_of in payers:
         for period in (fields["period"], LIFETIME):
             accounts[account, period] = accounts.get((account, period), Totals()).plus(costs_of)
+    for period in fields.get("also", ()):
+        for account, costs_of in _paid_in_full(fields):
+            accounts[account, period] = accounts.get((account, period), Totals()).plus(costs_of)
+
+
+def _paid_in_full(fields: Fields) -> list[tuple[str, list[Mechanism]]]:
+    """What a charge costs each of its accounts in a period of another kind, where nobody has seen anything before."""
+    role = fields.get("role")
+    accounts = [DATASET, account_of(fields["analyst"]), *([] if role is None else [account_of_role(role)])]
+    paid = [*map(mechanism, fields["mechanisms"]), *(mechanism(price) for _, price in fields["sights"])]
+    return [(account, paid) for account in accounts]
+
+
+def kind_of(period: str) -> str:
+    """Name the kind of a period: "month" of month:2026-11."""
+    return period.partition(":")[0]
 
 
 def counted_in(period: str) -> str:
@@ -310,6 +375,8 @@ def counted_in(period: str) -> str:
 
 def seen_by(fields: Fields) -> list[tuple[str, str, int]]:
     """Return which releases come by this entry to be on whose account, and of which period."""
+    if fields["kind"] == BEGIN:
+        return [(account, fields["period"], release) for account, release in fields["sights"]]
     shown = {"charge": "sights", "settle": "releases"}.get(fields["kind"])
     if shown is None:
         return []
@@ -319,6 +386,9 @@ def seen_by(fields: Fields) -> list[tuple[str, str, int]]:
     if role is not None:
         of_role = fields.get("first_of_role", releases)
         shown_releases += [(account_of_role(role), fields["period"], release) for release in of_role]
+    if fields["kind"] == "settle":  # a sight is paid in each period in which it is seen again
+        also = [(account, release) for account, _, release in shown_releases]
+        shown_releases += [(account, period, release) for period in fields.get("also", ()) for account, release in also]
     return shown_releases
 
 

@@ -13,13 +13,14 @@ from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from proxy.ledger import charges, stored_releases
+from proxy.ledger import stored_releases
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import Home
 from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.postgres import LedgerDatabase
 from proxy.ledger.sqlite import LedgerFile
+from proxy.ledger.totals import write_totals
 from rules.accounting import chain
 from rules.accounting.accountant import Totals
 from rules.accounting.store import Charge, Release
@@ -94,7 +95,7 @@ def _fill_totals(connection: Connection, number: int) -> None:
         sums = Totals()
         for _ in range(times):
             sums = sums.plus(paid)
-        charges.write_totals(connection, {(account, period): sums for period in ("ever", chain.LIFETIME)})
+        write_totals(connection, {(account, period): sums for period in ("ever", chain.LIFETIME)})
 
 
 def _insert(connection: Connection, table: str, rows: list[tuple[object, ...]]) -> None:

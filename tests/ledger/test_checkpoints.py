@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from proxy.ledger import charges, checkpoints, history
+from proxy.ledger import checkpoints, history
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import Home
-from proxy.ledger.integrity import Anchor, find_closed
+from proxy.ledger.integrity import Anchor, append, find_closed, head
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.postgres import LedgerDatabase
 from proxy.ledger.sqlite import LedgerFile
@@ -199,7 +199,7 @@ async def test_a_checkpoint_that_says_less_than_its_entries_is_found(filled: Pla
         chain.Closed(end.sum.number, end.sum.seal, IDENTITY, end.sum.charges, end.sum.release, cheaper), 0, end.words
     )
     async with filled.open() as ledger:
-        await ledger._batches.run(lambda each: charges.append(each, forged.entry(NOON)))
+        await ledger._batches.run(lambda each: append(each, forged.entry(NOON)))
         with pytest.raises(LedgerError, match="checkpoint"):
             await ledger.checkpoints.verify(hurries=True)
     assert "totals" in await filled.refusal()
@@ -215,7 +215,7 @@ async def _walked(place: Place) -> AsyncIterator[chain.Checkpoint]:
 async def test_a_checkpoint_that_sums_up_itself_is_none(filled: Place) -> None:
     """Else nobody would verify the entry that it is."""
     with filled.make().snapshot() as connection:
-        number, seal = charges.head(connection)
+        number, seal = head(connection)
     text = {"number": number, "seal": seal, "base": 0, "words": "", "identity": IDENTITY, "charges": 0, "release": 10}
     entry = json.dumps({"kind": "checkpoint", "time": "", "analyst": "", "accounts": [], **text})
     filled.change(
@@ -228,7 +228,7 @@ async def test_a_checkpoint_that_sums_up_itself_is_none(filled: Place) -> None:
 async def test_a_sum_that_stands_before_what_it_sums_up_is_none(filled: Place) -> None:
     """Else whoever edits any old entry could say what everybody has spent, and no seal would be looked at."""
     with filled.make().snapshot() as connection:
-        number, seal = charges.head(connection)
+        number, seal = head(connection)
     forged, time = chain.Closed(number, seal, IDENTITY, 11, 10).entry(NOON), chain.stamp(NOON)
     filled.change(
         "DELETE FROM totals",
