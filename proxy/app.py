@@ -49,7 +49,7 @@ from proxy.load_logins import (
 )
 from proxy.log import event, warn
 from proxy.metrics import RELOADS
-from proxy.policy_in_force import Freeze, with_kept_bounds
+from proxy.policy_in_force import Freeze, begin_period, with_kept_bounds
 from proxy.server.listener import Listener
 from proxy.server.server_context import ServerContext
 from proxy.session.interfaces import ClientPort, Login, Session
@@ -288,6 +288,8 @@ class App:
         freeze = freeze.told(policy, catalog, parts.freeze.unseen)  # before what is hidden keeps the rules from fitting
         shown = await with_kept_bounds(freeze.hide(policy, catalog), catalog, parts.ledger)
         check_rules(shown, catalog)
+        if shown.budget != parts.service.rulebook.policy.budget:
+            await begin_period(shown, parts.ledger)
         await parts.twins.refresh(catalog, shown)
         await parts.service.load(shown, catalog)
         parts.engine.settings = policy.engine_settings

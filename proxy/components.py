@@ -26,7 +26,7 @@ from proxy.load_config import (
     tell,
 )
 from proxy.log import warn
-from proxy.policy_in_force import Freeze, with_kept_bounds
+from proxy.policy_in_force import Freeze, begin_period, with_kept_bounds
 from proxy.session.sessions import Sessions
 from proxy.settings import Settings
 from proxy.synopses.cubes import CubeMaker, CubeShelf
@@ -76,6 +76,7 @@ async def open_components(
     ledger = await open_ledger(settings, ledger_identity(catalog))
     stack.push_async_callback(ledger.close)
     policy = await with_kept_bounds(policy, catalog, ledger)
+    await begin_period(policy, ledger)
     planner = await PlannerPool.start(size=settings.workers)
     stack.push_async_callback(planner.close)
     await planner.load(policy, catalog)

@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from proxy.execute.clock import system_clock
 from proxy.ledger.ledger import Ledger
 from proxy.load_config import (
     ConfigurationError,
@@ -17,8 +18,10 @@ from proxy.load_config import (
     tell,
     told_to_the_dba,
 )
-from proxy.log import warn
+from proxy.log import event, warn
 from proxy.settings import Settings
+from rules.accounting.accountant import loss
+from rules.accounting.budgets import budgets_of
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog, TableName
 from rules.policy.column_kind import kind_of
@@ -87,6 +90,15 @@ async def with_kept_bounds(policy: Policy, catalog: Catalog, ledger: Ledger) -> 
         )
     check_rules(made, catalog)
     return made
+
+
+async def begin_period(policy: Policy, ledger: Ledger) -> None:
+    """Begin the running period of the budgets, and say what it began with where `per` was another before."""
+    with told_to_the_dba():
+        begun = await ledger.begin_period(budgets_of(policy), system_clock())
+    if begun is not None:
+        tell(begun.words)
+        event("period_begun", period=begun.period, epsilon=float(loss(begun.spent, begun.limit)))
 
 
 def put_bounds(policy: Policy, catalog: Catalog, kept_boundses: Sequence[KeptBounds]) -> Policy:

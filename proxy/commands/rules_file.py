@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
@@ -14,12 +15,15 @@ from proxy.commands.check_report import CheckReport
 from proxy.commands.private_look import Wanted, suggest_privately
 from proxy.engines.engine import Readable
 from proxy.engines.engines import find_excess, real_database
-from proxy.load_config import ConfigurationError, ledger_place, lock_of, read_lock, read_rules
+from proxy.execute.clock import system_clock
+from proxy.ledger.periods import begun as find_begun
+from proxy.load_config import ConfigurationError, ledger_home, ledger_place, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
 from proxy.policy_in_force import Freeze, as_words, put_bounds, read_kept
 from proxy.settings import Settings
 from proxy.twin.server_programs import collation_notes, version_for
-from rules.accounting.store import KeptBounds
+from rules.accounting.budgets import budgets_of
+from rules.accounting.store import KeptBounds, LedgerError
 from rules.catalog import Catalog, TableName
 from rules.planner.expected_error import expected_errors
 from rules.policy.finding import Finding, Severity, by_severity, error, note, warning
@@ -55,6 +59,7 @@ def check(
     shown = policy if seen is None else hide_since(policy, look.catalog, seen)
     source = Source(rules.read_text(encoding="utf-8"), str(rules), environment)
     ours = [*_findings(rules, policy, look, seen, source), *_public_reader(shown, look.catalog), *looks]
+    ours += _begun_period(policy, Settings(rules, place))
     paths = {finding.path for finding in ours if finding.path != "database"}  # what is hidden, and why
     meant = check_whole(shown, look.catalog)
     kept = (finding for finding in meant if finding.severity is not Severity.NOTE or finding.path not in paths)
@@ -81,6 +86,16 @@ def _looks(rules: Path, policy: Policy, kept: Sequence[KeptBounds]) -> Iterator[
                 )
             else:
                 yield note(path, f"auto: {as_words(bounds)}")
+
+
+def _begun_period(policy: Policy, settings: Settings) -> Iterator[Finding]:
+    """Yield what the running period begins with where the ledger has charges under another `per`."""
+    if isinstance(settings.ledger, Path) and not settings.ledger.exists():
+        return
+    with suppress(LedgerError), ledger_home(settings, "").snapshot() as connection:
+        begun = find_begun(connection, system_clock(), budgets_of(policy))
+        if begun is not None:
+            yield note("budget.per", begun.words)
 
 
 def _check_epsilons(epsilons: Sequence[Decimal], policy: Policy) -> None:

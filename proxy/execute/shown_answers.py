@@ -156,6 +156,7 @@ class RecentAnswer:
     """The answer to one statement."""
 
     time: datetime
+    period: str  # in which it was paid
     role: str | None  # of the analyst then
     statement: str  # its fingerprint
     shape: str
@@ -179,14 +180,16 @@ class RecentAnswers:
         self._answers.move_to_end(analyst)
         for each in [each for each in known if (each.statement, each.columns) == (plan.fingerprint, columns)]:
             known.remove(each)
-        known.append(RecentAnswer(now, budgets.role_of(analyst), plan.fingerprint, plan.shape, columns))
+        known.append(
+            RecentAnswer(now, period_of(now, budgets), budgets.role_of(analyst), plan.fingerprint, plan.shape, columns)
+        )
         while len(self._answers) > _MOST_ANALYSTS:
             self._answers.popitem(last=False)
 
     def of(self, analyst: str, period: str, budgets: Budgets) -> Sequence[RecentAnswer]:
         """The newest first: of the running period and the analyst's role, whose accounts have paid for them."""
         known, role = reversed(self._answers.get(analyst, ())), budgets.role_of(analyst)
-        return tuple(each for each in known if period_of(each.time, budgets) == period and each.role == role)
+        return tuple(each for each in known if each.period == period and each.role == role)
 
 
 def _noised_columns(plan: Plan, shown: Shown) -> Iterator[NoisedColumn]:

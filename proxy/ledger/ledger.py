@@ -11,7 +11,7 @@ from proxy.ledger.checkpoints import Checkpoints
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import GroupCommit, Home
 from proxy.ledger.integrity import append
-from proxy.ledger.periods import running_period
+from proxy.ledger.periods import Begun, begun, running_period
 from proxy.ledger.promises import Asked
 from proxy.ledger.requests import OperatorAnswer
 from proxy.ledger.review import History, Wish, history, review
@@ -154,6 +154,15 @@ class Ledger:
             return promises.find(connection, Asked(analyst, question, accounts))
 
         return await self._batches.run(find, durable=False)
+
+    async def begin_period(self, budgets: Budgets, now: datetime) -> Begun | None:
+        """Begin the running period where it is of a new kind; with what, if that was charged under another kind."""
+
+        def begin(connection: Connection) -> Begun | None:
+            running_period(connection, now, budgets)
+            return begun(connection, now, budgets)
+
+        return await self._batches.run(begin)
 
     async def stops(self) -> Sequence[Stop]:
         return await self._batches.run(charges.stops, durable=False)

@@ -5,7 +5,7 @@ Otherwise rules that change `per` would open a budget in which nothing is spent 
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from proxy.ledger.connection import Connection
@@ -13,9 +13,10 @@ from proxy.ledger.integrity import append, find_closed
 from proxy.ledger.sights import mark_paid
 from proxy.ledger.totals import write_totals
 from rules.accounting import chain
+from rules.accounting.accountant import Limit, Totals, loss
 from rules.accounting.budgets import LABELS, Budgets, Per, overlaps, period_of, span_of
 from rules.accounting.chain import DATASET, LIFETIME, account_of
-from rules.mechanisms.cost import Mechanism
+from rules.mechanisms.cost import Mechanism, price
 
 
 def running_period(connection: Connection, time: datetime, budgets: Budgets) -> str:
@@ -38,6 +39,32 @@ def foresee(connection: Connection, time: datetime, budgets: Budgets) -> tuple[s
         return period, chain.Carried()
     others = [other for other in periods if chain.kind_of(other) != budgets.per and overlaps(other, span, budgets)]
     return period, _spent_since(connection, span, budgets) if others else chain.Carried()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A period that began, or will begin, with what was spent under periods of other kinds."""
+
+    period: str
+    spent: Totals  # by all together
+    limit: Limit
+
+    @property
+    def words(self) -> str:
+        spent = f"ε {price(loss(self.spent, self.limit))} of {self.limit.epsilon.normalize():f}"
+        return f"{self.period} begins with {spent}, which all analysts together spent in its time under another `per`"
+
+
+def begun(connection: Connection, time: datetime, budgets: Budgets) -> Begun | None:
+    """What the running period began with, or will at its first charge; None: with nothing of another kind."""
+    period, carried = foresee(connection, time, budgets)
+    if not carried.accounts:
+        rows = connection.execute(
+            "SELECT entry FROM entries WHERE analyst = ? AND kind = ? ORDER BY id", (chain.NOBODY, chain.BEGIN)
+        )
+        begins = {fields["period"]: fields for fields in map(json.loads, (entry for (entry,) in rows))}
+        carried = chain.carried_by(begins[period]) if period in begins else carried
+    return Begun(period, carried.accounts[DATASET], budgets.dataset) if carried.accounts else None
 
 
 def also_running(connection: Connection, time: datetime, budgets: Budgets) -> list[str]:

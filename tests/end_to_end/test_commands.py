@@ -253,6 +253,34 @@ def test_sighup_puts_new_rules_in_force_for_sessions_that_run(shop: RealDatabase
         assert session.execute("SELECT count(*) FROM customers").fetchone() is not None
 
 
+def test_a_change_of_the_budgets_period_opens_no_new_budget_and_is_told(shop: RealDatabase, tmp_path: Path) -> None:
+    asked = "SELECT count(*) FROM customers"
+    with (
+        noisegate(tmp_path, shop.reader_dsn) as running,
+        psycopg.connect(running.dsn(), autocommit=True) as session,
+    ):
+
+        def spent() -> float:
+            row = session.execute("SELECT epsilon_spent FROM noisegate.budget WHERE account = 'yours'").fetchone()
+            assert row is not None
+            return float(row[0])
+
+        session.execute(asked)
+        before = spent()
+        assert before > 0
+        running.rules.write_text(shop_data.RULES.replace("delta: 1e-6}", "delta: 1e-6, per: month}"))
+        told = command("check", str(running.rules), database=shop.reader_dsn)
+        assert "all analysts together spent in its time under another `per`" in told.stdout
+        running.process.send_signal(signal.SIGHUP)
+        begun = running.wait_for("period_begun")
+        running.wait_for("rules_loaded")
+
+        assert spent() == before == begun["epsilon"]
+        session.execute(asked)  # which was paid
+        assert spent() == before
+    assert any("begins with ε" in line for line in running.lines)
+
+
 def test_bad_rules_keep_the_old_ones_and_say_so(shop: RealDatabase, tmp_path: Path) -> None:
     with noisegate(tmp_path, shop.reader_dsn) as running:
         running.rules.write_text(shop_data.RULES.replace("budget:", "bugdet:"))

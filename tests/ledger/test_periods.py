@@ -62,7 +62,8 @@ async def test_a_period_of_a_new_kind_begins_with_what_was_spent_in_its_time(mak
         await ledger.settle(receipt.charge, [release_of("0.3")])
         await ledger.charge(charge_of("bob", "0.4"), per("ever", roles))
 
-        for kind, of_ada, of_all in (("month", "0.5", "0.9"), ("day", "0.3", "0.7"), ("week", "0.5", "0.9")):
+        expected: list[tuple[Per, str, str]] = [("month", "0.5", "0.9"), ("day", "0.3", "0.7"), ("week", "0.5", "0.9")]
+        for kind, of_ada, of_all in expected:
             own, shared, role = await ledger.balances("ada", per(kind, roles), NOON)
             assert role is not None
             assert (own.spent, shared.spent, role.spent) == (Decimal(of_ada), Decimal(of_all), Decimal(of_ada)), kind

@@ -75,6 +75,7 @@ async def show(page: Page) -> Response:
         "budgets.html",
         accounts=accounts,
         phrase=budgets.phrase.strip() or "for ever",
+        begun=None if (begun := await vitals.ledger.begin_period(budgets, now)) is None else begun.words,
         renews=None if span is None else f"{span[1]:%Y-%m-%d %H:%M %Z}",
         analysts=sorted(rulebook.policy.analysts),
         delta=f"{budgets.dataset.delta:f}" if budgets.dataset.delta else "",
