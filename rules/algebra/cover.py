@@ -17,7 +17,7 @@ from rules.frozen import frozen, replace
 from rules.kept import KeptByIdentity
 from rules.values import domain
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
-from rules.values.types import have_one_equality
+from rules.values.types import equality
 
 _DAYS_OR_MORE = (
     "year", "isoyear", "decade", "century", "millennium", "quarter", "month", "week", "day", "doy", "dow", "isodow",
@@ -115,8 +115,8 @@ def equal_columns(conditions: tuple[Expression, ...], computed: Mapping[int, Exp
     pairs = [(number, expression.id) for number, expression in computed.items() if isinstance(expression, Column)]
     for condition in conditions:
         match condition:
-            case Apply(name="=", arguments=(Column() as one, Column() as two)) if have_one_equality(one.type, two.type):
-                pairs.append((one.id, two.id))
+            case Apply(name="=", arguments=(Column(id=one, type=kind), Column(id=two, type=other))):
+                pairs += [(one, two)] if kind.kind == other.kind and equality(kind, other) == "same" else []
     groups: dict[int, frozenset[int]] = {}
     for first, second in pairs:
         merged = groups.get(first, frozenset([first])) | groups.get(second, frozenset([second]))

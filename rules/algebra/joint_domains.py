@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from rules.algebra.nodes import Filter, Gathered, Join, KnownRows, Node, Project, SemiJoin, Windowed
 from rules.frozen import frozen, replace
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts
+from rules.values.types import equality
 from rules.values.value import Span, Value
 
 _PLAIN = frozenset(("boolean", "integer", "date", "text", "enum"))  # one value is one text
@@ -95,7 +96,9 @@ def _equated(known: tuple[Joint, ...], holding: Expression) -> tuple[Joint, ...]
     """A column that equals one of the known ones goes with the others too."""
     for conjunct in conjuncts(holding):
         match conjunct:
-            case Apply(name="=", arguments=(Column() as one, Column() as two)) if one.type.kind == two.type.kind:
+            case Apply(name="=", arguments=(Column() as one, Column() as two)) if (
+                one.type.kind == two.type.kind and equality(one.type, two.type) == "same"
+            ):
                 known = tuple(_with(_with(joint, one.id, two.id), two.id, one.id) for joint in known)
     return known
 

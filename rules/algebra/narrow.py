@@ -14,6 +14,7 @@ from rules.frozen import frozen, replace
 from rules.values import domain
 from rules.values.domain import Domain, Range, Values
 from rules.values.expression import MIRRORED, Apply, Column, Constant, Expression, columns_in, conjuncts
+from rules.values.types import equality
 from rules.values.value import DAY
 
 _WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
@@ -58,7 +59,7 @@ def _equated(conjunct: Expression, known: dict[int, Column]) -> dict[int, Column
     match conjunct:
         case Apply(name="=", arguments=(Column(id=first), Column(id=second))) if {first, second} <= known.keys():
             one, two = known[first], known[second]
-            if one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base):
+            if _have_one_scale(one, two):
                 pairs = ((one, two), (two, one))
                 return {
                     column.id: replace(column, domain=met(column, of.domain)) for column, of in pairs if _is_listed(of)
@@ -296,7 +297,8 @@ def _of_partners(kept: Facts, facts: Facts, condition: Expression) -> Iterator[I
 
 def _have_one_scale(one: Column, two: Column) -> bool:
     """Return whether equal values are one value to the planner."""
-    return one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base)
+    is_plain = one.type.kind == two.type.kind != "float" and one.type.base != "bpchar"
+    return is_plain and equality(one.type, two.type) == "same"
 
 
 def _refined_case(call: Apply, known: tuple[Implied, ...]) -> Apply:

@@ -5,7 +5,7 @@ from rules.frozen import replace
 from rules.values import domain
 from rules.values.domain import Values
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
-from rules.values.types import Type, have_one_equality
+from rules.values.types import Type, equality
 
 MOST_ROWS = 1000  # that a key's values are worth counting for
 
@@ -31,7 +31,7 @@ def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
     determined = facts.determined
     for conjunct in conjuncts(holding):
         match conjunct:
-            case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
+            case Apply(name="=", arguments=(one, two)) if equality(one.type, two.type) == "same":
                 for column, other in ((one, two), (two, one)):
                     if isinstance(column, Column) and (ids := ids_in(other)) and ids <= determined:
                         determined |= {column.id} if _has_one_spelling(column.type) else set()

@@ -4,7 +4,7 @@ from rules.algebra.nodes import Facts, Node, Scan, scans_in
 from rules.catalog import Catalog, ForeignKey, TableName
 from rules.refusal import NotAllowed
 from rules.values.expression import Apply, Column, Expression, all_of, condition, conjuncts
-from rules.values.types import have_one_equality
+from rules.values.types import equality
 
 CROSS_UNIT_HINT = "Join protected tables on their unit columns, or on the foreign key that the rules file names."
 COUNT_HINT = "Compare a count instead: (SELECT count(*) … WHERE a = outer.a) > 0, whose result includes noise."
@@ -19,13 +19,17 @@ def equalities(links: tuple[Expression, ...], one: Facts, two: Facts) -> list[tu
     for link in links:
         match link:
             case Apply(name="=", arguments=(Column() as first, Column() as second)):
-                if not have_one_equality(first.type, second.type):
+                if not _are_alike(first, second):
                     continue
                 if first.id in left and second.id in right:
                     pairs.append((first.id, second.id))
                 elif first.id in right and second.id in left:
                     pairs.append((second.id, first.id))
     return pairs
+
+
+def _are_alike(first: Column, second: Column) -> bool:
+    return equality(first.type, second.type) == "same"
 
 
 def check_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> None:
@@ -50,7 +54,7 @@ def tied(
     own = one.unit is not None and two.unit is not None and one.unit.kind == two.unit.kind
     if own and not _are_linked(equal, one, two) and _is_by_row_key(equal, one, two):
         units = _unit_column(one), _unit_column(two)
-        if units[0] is not None and units[1] is not None and have_one_equality(units[0].type, units[1].type):
+        if units[0] is not None and units[1] is not None and equality(units[0].type, units[1].type) == "same":
             added = condition("=", "({0} = {1})", units[0], units[1])
             return all_of((*conjuncts(holding), added)), (*links, added), True
     check_linked(equal, one, two)
@@ -114,7 +118,7 @@ def always_finds(left: Node, right: Node, conditions: tuple[Expression, ...], ca
 def _pair(condition: Expression, left: Node, names: dict[int, str]) -> tuple[int, str] | None:
     """Of x = y: a column of the left that is never NULL, by its number, and one of the right, by its name."""
     match condition:
-        case Apply(name="=", arguments=(Column() as first, Column() as second)):
+        case Apply(name="=", arguments=(Column() as first, Column() as second)) if _are_alike(first, second):
             here = {column.id for column in left.facts.columns if not column.nullable}
             for one, other in ((first, second), (second, first)):
                 if one.id in here and other.id in names:

@@ -31,7 +31,7 @@ from rules.frozen import replace
 from rules.refusal import NotAllowed, NotSupported
 from rules.values.domain import ANYTHING, TRUTHS, Domain
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in, is_collated, is_true
-from rules.values.types import BOOLEAN, find_common, have_one_equality
+from rules.values.types import BOOLEAN, equality, find_common
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
 
@@ -193,7 +193,7 @@ def _pinned(links: tuple[Expression, ...], facts: Facts, other: Facts) -> set[in
                     if not isinstance(column, Column) or column.id not in own:
                         continue
                     known = ids_in(computed)
-                    if known and known <= others and have_one_equality(column.type, computed.type):
+                    if known and known <= others and equality(column.type, computed.type) == "same":
                         pinned.add(column.id)
     return pinned
 

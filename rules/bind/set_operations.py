@@ -15,7 +15,7 @@ from rules.functions.function import EvalContext
 from rules.refusal import NotSupported
 from rules.values import domain
 from rules.values.expression import Column, Expression, all_of
-from rules.values.types import Type, find_common, have_one_equality
+from rules.values.types import Type, equality, find_common
 
 
 def unite(left: BoundSource, right: BoundSource, setting: EvalContext, fresh: Callable[[], int]) -> BoundSource:
@@ -97,7 +97,7 @@ def _unit(nodes: tuple[Node, Node], number: int) -> tuple[Column, tuple[int, int
     if first is None or second is None or first.column is None or second.column is None:
         return None
     one, two = nodes[0].facts.column(first.column), nodes[1].facts.column(second.column)
-    if not have_one_equality(one.type, two.type):
+    if equality(one.type, two.type) != "same":
         raise NotSupported(f"unit columns of types {one.type.sql} and {two.type.sql} cannot be matched")
     common = find_common([one.type, two.type])
     assert common is not None

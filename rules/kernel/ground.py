@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rules.catalog import Catalog, Column, Table, TableName
 from rules.policy.model import Policy, TableRules, UnitStep
 from rules.refusal import NotAllowed
-from rules.values.types import Type, finds_one, is_collated, is_recast, type_of
+from rules.values.types import Type, equality, is_collated, is_recast, type_of
 
 MOST_HOPS = 16
 UNIT_KINDS = ("integer", "numeric", "text", "uuid", "enum", "date")
@@ -42,7 +42,12 @@ class UnitPath:
 
 
 def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> UnitPath:
-    """Along the declared foreign keys. A step that does not lead to exactly one row would give a row two units."""
+    """Follow the declared foreign keys from a row to its unit.
+
+    A hop has to find one row of each row, or a row would have two units. It finds different rows of different rows only
+    where both columns have the same equality: elsewhere a unique key of the column before says nothing of units. A
+    column that has the unit itself must have the same equality as the unit's own, or one unit would pass for several.
+    """
     hops: list[Hop] = []
     column = _find_column(table, step.column)
     nullable, unique = not column.not_null, table.is_unique((step.column,))
@@ -51,24 +56,23 @@ def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> Un
         if target is None or rules is None or rules.public or rules.unit is None or len(hops) == MOST_HOPS:
             raise NotAllowed(f'the rules file has no complete path from table "{table.name}" to its unit')
         if not target.is_unique((step.target_column,)):
-            raise NotAllowed(
-                f'column "{step.target}.{step.target_column}" is not unique, so a row could belong to two units'
-            )
+            named = f'column "{step.target}.{step.target_column}"'
+            raise NotAllowed(f"{named} is not unique, so a row could belong to two units")
         found = _find_column(target, step.target_column)
-        if not finds_one(type_of(column), type_of(found)):
-            raise NotAllowed(
-                f'table "{table.name}" references "{step.target}" by another type, so a row could belong to two units, '
-                "or to none"
-            )
+        equal = equality(type_of(column), type_of(found))
+        if equal == "none":
+            named = f'table "{table.name}" references "{step.target}"'
+            raise NotAllowed(f"{named} by another type, so a row could belong to two units, or to none")
         hops.append(Hop(step.column, step.target, step.target_column, is_plain(target), _may_clash(column, found)))
         step = rules.unit_step()
         column = _find_column(target, step.column)
         nullable = nullable or not column.not_null
-        unique = unique and target.is_unique((step.column,))
+        unique = unique and equal == "same" and target.is_unique((step.column,))
+    key, named = policy.find_unit_key(catalog), f'the unit column of table "{table.name}"'
     if type_of(column).kind not in UNIT_KINDS:
-        raise NotAllowed(
-            f'the unit column of table "{table.name}" has a type whose equal values can differ in their text'
-        )
+        raise NotAllowed(f"{named} has a type whose equal values can differ in their text")
+    if key is None or equality(type_of(column), type_of(key)) != "same":
+        raise NotAllowed(f'{named} has another equality than "{policy.unit}", so one unit could pass for several')
     return UnitPath(tuple(hops), column.name, type_of(column), nullable, unique, is_recast(column))
 
 

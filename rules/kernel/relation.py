@@ -10,7 +10,7 @@ from rules.kernel.ground import GroundTable, UnitPath
 from rules.kernel.statement import Sealed
 from rules.refusal import Mismatch, NotAllowed
 from rules.values.expression import Column, Expression
-from rules.values.types import Type, have_one_equality
+from rules.values.types import Type, equality
 
 LINK_HINT = "Join protected tables on their unit columns, or on the foreign key that the rules file names."
 
@@ -111,7 +111,7 @@ def check_same_units(one: Known, two: Known) -> None:
         raise NotAllowed(f"rows of {one.unit.kind} and rows of {two.unit.kind} are different units", hint=LINK_HINT)
     if one.unit.column is None or two.unit.column is None:
         raise NotAllowed("rows of a table without a primary key cannot be joined")
-    if not have_one_equality(one.types[one.unit.column], two.types[two.unit.column]):
+    if equality(one.types[one.unit.column], two.types[two.unit.column]) != "same":
         raise NotAllowed("unit columns of different types cannot be compared", hint=LINK_HINT)
 
 
@@ -122,7 +122,7 @@ def check_meeting(equal: tuple[tuple[int, int], ...], condition: Expression, one
     for left, right in equal:
         if left not in one or right not in two:
             raise Mismatch("the plan compares a column that its rows do not have")
-        if not have_one_equality(one[left], two[right]):
+        if equality(one[left], two[right]) != "same":
             raise Mismatch("the plan compares columns of different types")
     check_columns(condition, {**one, **two})
 

@@ -26,7 +26,7 @@ from rules.kernel.statement import SEAL
 from rules.kernel.templates import AGGREGATES, check_template
 from rules.refusal import Mismatch, NotAllowed
 from rules.values.expression import Column, ids_in
-from rules.values.types import BOOLEAN, TEXT, Type, find_common, have_one_equality
+from rules.values.types import BOOLEAN, TEXT, Type, equality, find_common
 
 
 def build(script: k.Script, ground: Ground) -> Relation:
@@ -272,9 +272,11 @@ def _union_all(script: k.UnionAll, branches: tuple[Relation, ...]) -> Relation:
     if len(kinds) > 1 or taken != tuple(None if unit is None else unit.column for unit in units):
         raise NotAllowed("UNION ALL of rows of different units is not supported over protected rows")
     assert units[0] is not None and script.unit is not None
-    canonical(types[script.unit], "")
+    kind = types[script.unit]
+    canonical(kind, "")
     for number, branch in zip(taken, branches, strict=True):
-        if not have_one_equality(branch.types[number], types[script.unit]):
+        is_kept = kind.kind in (branch.types[number].kind, "numeric")  # by the cast
+        if not is_kept or equality(branch.types[number], kind) != "same":
             raise NotAllowed("UNION ALL of units of different types is not supported over protected rows")
     known = Known(types, Unit(units[0].kind, script.unit), determined=frozenset([script.unit]))
     return Relation(script, branches, known, None, SEAL)

@@ -37,7 +37,7 @@ from rules.refusal import NotAllowed, TooComplex
 from rules.sql.limits import check_size
 from rules.values.domain import Values, contains
 from rules.values.expression import Apply, Column, Constant, Expression, all_of, conjuncts, ids_in
-from rules.values.types import have_one_equality
+from rules.values.types import equality
 from rules.values.value import Span
 
 MOST_PUBLIC_ROWS = 100_000  # that one row may meet: as many as a public table has in the twin, if nobody allows more
@@ -236,13 +236,13 @@ def _equated(condition: Expression, own: set[int], known: set[int]) -> Iterator[
         case Apply(name="=", arguments=(one, two)):
             for column, other in ((one, two), (two, one)):
                 if isinstance(column, Column) and column.id in own and ids_in(other) <= known:
-                    yield from (column.id,) if have_one_equality(column.type, other.type) else ()
+                    yield from (column.id,) if equality(column.type, other.type) == "same" else ()
 
 
 def _computed(condition: Expression, own: set[int], known: set[int]) -> Iterator[Expression]:
     """What is computed of own columns and equal to something computed of known ones."""
     match condition:
-        case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
+        case Apply(name="=", arguments=(one, two)) if equality(one.type, two.type) == "same":
             for made, other in ((one, two), (two, one)):
                 if ids_in(made) and ids_in(made) <= own and ids_in(other) <= known:
                     yield made

@@ -11,7 +11,7 @@ from rules.kernel.keys import Bins, Found, Key, Listed
 from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Measure, Products, Sum, Units, Values
 from rules.kernel.summand import Summand
 from rules.values.expression import TRUE, Apply, Column, Constant, Expression, all_of, conjuncts
-from rules.values.types import have_one_equality
+from rules.values.types import equality
 
 
 def to_script(node: n.Node) -> k.Script:
@@ -98,7 +98,7 @@ def _split(holding: Expression, left: n.Node, right: n.Node) -> tuple[tuple[tupl
         match conjunct:
             case Apply(name="=", sql="({0} = {1})", arguments=(Column(id=one), Column(id=two))):
                 pair = (one, two) if one in first and two in second else (two, one)
-                if pair[0] in first and pair[1] in second and have_one_equality(first[pair[0]], second[pair[1]]):
+                if pair[0] in first and pair[1] in second and equality(first[pair[0]], second[pair[1]]) == "same":
                     equal.append(pair)
                     continue
         rest.append(bare(conjunct))

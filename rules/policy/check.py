@@ -9,12 +9,13 @@ from math import exp
 from rules.catalog import SERVERS, Catalog, Column, Table, TableName, find_codec, find_missing
 from rules.policy.check_budget import check_budgets
 from rules.policy.check_reading import check_copied, check_indexes, check_overrides, check_reading, check_standby
-from rules.policy.column_kind import are_joinable, kind_of, misfit, misfits
+from rules.policy.column_kind import kind_of, misfit, misfits
 from rules.policy.exposure import check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
 from rules.policy.rule_values import Randomized
 from rules.policy.rules_yaml import dotted
+from rules.values.types import equality, equality_of_key, type_of
 
 
 def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
@@ -119,6 +120,7 @@ def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catal
             yield error(f"{path}.unit", "the unit is the row, so a table needs none")
     else:
         yield from _path_to_unit(path, table, rules, policy, catalog)
+    yield from _foreign_keys(path, table, policy, catalog)
     yield from _auto(path, rules)
     for name, column_rules in rules.columns.items():
         column = table.find_column(name)
@@ -180,7 +182,7 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
     if step.target is not None:
         yield from _step(here, table, step.column, step.target, step.target_column, policy, catalog)
     else:
-        yield from _other_type(here, column, policy.unit, catalog)
+        yield from _other_equality(here, column, policy, catalog)
         yield from _other_key(here, table, step.column, policy, catalog)
         if not (table.is_unique((step.column,)) or rules.rows_per_unit):
             words = "rows_per_unit is not given: the most rows of a unit that count are chosen privately for each query"
@@ -198,14 +200,30 @@ def _other_unit(here: str, table: Table, rules: TableRules, policy: Policy, cata
             yield error(here, words, f'write "{above.unit}", as {ancestor.name} has it')
 
 
-def _other_type(here: str, column: Column, of: str, catalog: Catalog) -> Iterator[Finding]:
-    """An amount is nobody's number."""
-    text, _, name = of.rpartition(".")
-    table = catalog.find_table(table_name(text)) if text else None
-    found = None if table is None else table.find_column(name)
-    if found is not None and not are_joinable(column.type, found.type):
-        words = f'"{column.name}" is of type {column.type.sql} and {of} of type {found.type.sql}'
-        yield warning(here, f"{words}: if it holds something else, no unit is protected by it")
+def _other_equality(here: str, column: Column, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    """One customer would be several units where different values of the column are equal to one key."""
+    key = policy.find_unit_key(catalog)
+    if key is None or key is column:
+        return
+    equal = equality(type_of(column), type_of(key))
+    if equal != "same":
+        words = f'"{column.name}" is of type {column.type.sql} and {policy.unit} of type {key.type.sql}'
+        hint = f'write "{column.name} -> {policy.unit}"' if equal == "coarser" else "give both the same type"
+        yield error(here, f"{words}, which have different equalities: one unit could pass for several", hint)
+
+
+def _foreign_keys(path: str, table: Table, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    for key in keys_with_partitions(table, catalog):
+        target = catalog.find_table(key.target)
+        if target is None or policy.find_table(key.target) is None or equality_of_key(key, table, catalog) == "same":
+            continue
+        own, other = (
+            ", ".join(column.type.sql for name in names if (column := of.find_column(name)) is not None)
+            for of, names in ((table, key.columns), (target, key.target_columns))
+        )
+        words = f"its foreign key {', '.join(key.columns)} joins {own} with {other}, which have different equalities"
+        rest = "different values may refer to the same row, so a unique key of them bounds no unit's rows"
+        yield warning(path, f"{words}: {rest}", "give both the same type")
 
 
 def _other_key(here: str, table: Table, column: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
@@ -233,8 +251,10 @@ def _step(
         yield error(here, f"{target} is on the path to the unit, so the rules must protect it too")
     if not parent.is_unique((target_column,)):
         yield error(here, f"{target}.{target_column} is not proved unique, so a row could have two units")
-    if (own := table.find_column(column)) is not None:
-        yield from _other_type(here, own, f"{target}.{target_column}", catalog)
+    own, found = table.find_column(column), parent.find_column(target_column)
+    if own is not None and found is not None and equality(type_of(own), type_of(found)) == "none":
+        words = f'"{column}" is of type {own.type.sql} and {target}.{target_column} of type {found.type.sql}'
+        yield error(here, f"{words}: a row could belong to two units, or to none", "give both the same type")
     keys = (key for key in keys_with_partitions(table, catalog) if key.columns == (column,) and key.target == target)
     if not any(key.proves for key in keys):
         yield warning(here, f"no valid foreign key from {column} to {target}: rows that refer to none are not counted")

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from rules.catalog import Column, TableName
+from rules.catalog import Catalog, Column, TableName
 from rules.frozen import frozen
 from rules.policy.logins import Duration, LoginRules, Logins, Model, parse_duration
 from rules.policy.rule_values import Delta, EngineSettings, Epsilon, Randomized, check_once
@@ -280,6 +280,12 @@ class Policy(Model):
         return self.tables.get(name.name) if name.schema == "public" and name.name in self.tables else self.tables.get(
             f"{name.schema}.{name.name}"
         )  # fmt: skip
+
+    def find_unit_key(self, catalog: Catalog) -> Column | None:
+        """The column that tells units apart; None where rows are units, or where the catalog does not have it."""
+        text, _, name = self.unit.rpartition(".")
+        table = catalog.find_table(table_name(text)) if text else None
+        return None if table is None else table.find_column(name)
 
     def is_protected(self, name: TableName) -> bool:
         rules = self.find_table(name)

@@ -18,6 +18,7 @@ from rules.policy.look_bins import ColumnLook, LookResult, column_look, rows_loo
 from rules.policy.model import Policy, table_name
 from rules.policy.suggest_columns import as_key, column_line, column_lines, is_asked, own_columns, remark
 from rules.policy.units import Way, find_ways, single_key, unit_line
+from rules.values.types import equality, type_of
 
 HEADER = (
     "# {unit_line}\n"
@@ -142,9 +143,13 @@ class RulesDraft:
         indirect = None
         for column, pointer in self.exposure.find_links(table) if table.kind in ("table", "partitioned") else ():
             way, target = self.ways.get(pointer.table.name), f"{pointer.table.name}.{pointer.column.name}"
-            if way is not None and way.unit == pointer.column.name:
+            own = table.find_column(column)
+            equal = "none" if own is None else equality(type_of(own), type_of(pointer.column))
+            if way is None or equal == "none":
+                continue
+            if way.unit == pointer.column.name and equal == "same":
                 return column, column, f"{self.unit_table}.{self.ways[self.unit_table].unit}"
-            if way is not None and indirect is None and pointer.table.is_unique((pointer.column.name,)):
+            if indirect is None and pointer.table.is_unique((pointer.column.name,)):
                 indirect = f"{column} -> {target}", column, target
         return indirect
 

@@ -8,6 +8,7 @@ from rules.frozen import frozen
 from rules.policy.column_kind import words_of
 from rules.policy.exposure import keys_with_partitions
 from rules.policy.model import Policy
+from rules.values.types import equality_of_key
 
 _PEOPLE: Final = (
     *("customer", "patient", "member", "user", "person", "people", "client", "subscriber", "student", "consumer"),
@@ -101,18 +102,21 @@ def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> Mapping[Tabl
             for target in frontier
             for table in catalog.tables
             if table.kind in ("table", "partitioned") and table.name not in ways and not table.parents
-            if (way := _way(table, target, unit_table, catalog)) is not None
+            if (way := _way(table, target, unit_table, key, catalog)) is not None
         }
         ways |= reached
         frontier = list(reached)
     return ways
 
 
-def _way(table: Table, target: TableName, unit_table: TableName, catalog: Catalog) -> Way | None:
+def _way(table: Table, target: TableName, unit_table: TableName, unit: str, catalog: Catalog) -> Way | None:
+    """The way by a foreign key: its column alone where it refers to the unit's own, under the same equality."""
     for key in keys_with_partitions(table, catalog):
-        if key.target == target and len(key.columns) == 1 and key.proves:
-            step = key.columns[0] if target == unit_table else f"{key.columns[0]} -> {target}.{key.target_columns[0]}"
-            return Way(step, _why(table, key, unit_table, catalog))
+        equal = equality_of_key(key, table, catalog)
+        if key.target == target and len(key.columns) == 1 and key.proves and equal != "none":
+            (column,), (other,) = key.columns, key.target_columns
+            is_unit = target == unit_table and other == unit and equal == "same"
+            return Way(column if is_unit else f"{column} -> {target}.{other}", _why(table, key, unit_table, catalog))
     return None
 
 

@@ -177,7 +177,7 @@ def _parents(
         table = find_table(name, policy, catalog)
     except NotAllowed as refusal:
         raise NotPlanned(f"{path}.tables", refusal.message, refusal.hint) from None
-    return [other for other in among if link(table, other, policy) is not None]
+    return [other for other in among if link(table, other, policy, catalog) is not None]
 
 
 def _table(
@@ -204,19 +204,21 @@ def _table(
     )
     marginals = tuple(_marginals(columns, wanted, rows, policy, catalog, most, path))
     statement = MarginalsStatement(rows.script, tuple(each.binned.bins for each in columns), marginals, most)
-    partners = _partners(table, columns, policy)
-    linked = _link(table, columns, before, most, path, {partner.target for partner in partners}, policy)
+    partners = _partners(table, columns, policy, catalog)
+    linked = _link(table, columns, before, most, path, {partner.target for partner in partners}, policy, catalog)
     keys = keys_of(table, None if linked is None else linked.column)
-    links = (link(table, each.table.name, policy) for each in before)
+    links = (link(table, each.table.name, policy, catalog) for each in before)
     own = frozenset(key.columns[0] for key in links if key is not None)
     return PlannedTable(table, statement, columns, most, linked, keys, partners, own)
 
 
-def _partners(table: Table, columns: Sequence[PlannedColumn], policy: Policy) -> tuple[PlannedPartner, ...]:
+def _partners(
+    table: Table, columns: Sequence[PlannedColumn], policy: Policy, catalog: Catalog
+) -> tuple[PlannedPartner, ...]:
     """The public tables that rows refer to themselves, of which columns are listed."""
     planned = []
     for key in table.foreign_keys:
-        if key != link(table, key.target, policy) or policy.is_protected(key.target):
+        if key != link(table, key.target, policy, catalog) or policy.is_protected(key.target):
             continue
         places = tuple(place for place, column in enumerate(columns) if column.origin[0] == key.target)
         if places:
@@ -303,10 +305,10 @@ def _is_unit_s(column: PlannedColumn, determined: frozenset[int]) -> bool:
 
 def _link(
     table: Table, columns: tuple[PlannedColumn, ...], before: list[PlannedTable], most: int, path: str,
-    public: set[TableName], policy: Policy,
+    public: set[TableName], policy: Policy, catalog: Catalog,
 ) -> PlannedLink | None:  # fmt: skip
     """The table to whose rows those of this one are linked: of several the one that comes last."""
-    keys = [(place, key) for place, each in enumerate(before) if (key := link(table, each.table.name, policy))]
+    keys = [(place, key) for place, each in enumerate(before) if (key := link(table, each.table.name, policy, catalog))]
     if not keys:
         return None
     place, key = keys[-1]

@@ -13,9 +13,10 @@ from rules.policy.model import Policy, table_name
 from rules.refusal import NotAllowed
 from rules.values.expression import TRUE, Apply, Expression
 from rules.values.expression import Column as Read
-from rules.values.types import INT8
+from rules.values.types import INT8, equality_of_key
 
 MOST_STEPS = 3  # from a table to one that it refers to
+_NO_WAY = "no valid foreign key of one column of the same type leads from {} to {}"
 Origin = tuple[TableName, str]
 
 
@@ -46,9 +47,9 @@ class Rows:
     def count(self, child: TableName) -> Expression:
         """Count the rows of another table that refer to a row, by unit: a row has those of its unit."""
         other = find_table(child, self.policy, self.catalog)
-        key = link(other, self.table.name, self.policy)
+        key = link(other, self.table.name, self.policy, self.catalog)
         if key is None:
-            raise NotAllowed(f"no valid foreign key of one column leads from {child} to {self.table.name}")
+            raise NotAllowed(_NO_WAY.format(child, self.table.name))
         before, mine = dict(self._columns), self._columns[self.table.name][key.target_columns[0]]
         source = self._scanned(other)
         theirs = self._columns[child][key.columns[0]]
@@ -120,12 +121,19 @@ def named(text: str) -> TableName:
     return table_name(text)
 
 
-def link(table: Table, target: TableName, policy: Policy) -> ForeignKey | None:
-    """The foreign key of one column from a table to another one: that by which its unit is found, if it is one."""
+def link(table: Table, target: TableName, policy: Policy, catalog: Catalog) -> ForeignKey | None:
+    """The foreign key of one column from a table to another one: that by which its unit is found, if it is one.
+
+    Both columns have the same equality: by another one a value of the key would be told as several.
+    """
     foreign_keys = [
         key
         for key in table.foreign_keys
-        if key.target == target and len(key.columns) == 1 and key.proves and target != table.name
+        if key.target == target
+        and len(key.columns) == 1
+        and key.proves
+        and target != table.name
+        and equality_of_key(key, table, catalog) == "same"
     ]
     rules = policy.find_table(table.name)
     step = None if rules is None or rules.unit is None else rules.unit_step().column
@@ -144,7 +152,7 @@ def path_to(table: Table, target: TableName, policy: Policy, catalog: Catalog) -
         reached: list[tuple[Table, tuple[ForeignKey, ...], bool]] = []
         for here, way, is_whole in waiting:
             for key in here.foreign_keys:
-                if link(here, key.target, policy) != key:
+                if link(here, key.target, policy, catalog) != key:
                     continue
                 column = here.find_column(key.columns[0])
                 is_filled = is_whole and column is not None and column.not_null
@@ -155,7 +163,7 @@ def path_to(table: Table, target: TableName, policy: Policy, catalog: Catalog) -
                     reached.append((following, (*way, key), is_filled))
         waiting = reached
     if not found:
-        raise NotAllowed(f"no valid foreign key of one column leads from {table.name} to {target}")
+        raise NotAllowed(_NO_WAY.format(table.name, target))
     return min(found, key=lambda each: each[:2])[2]
 
 

@@ -6,9 +6,9 @@ A type that is not known here has the kind "other": its values can be counted an
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
-from rules.catalog import Column, TypeName
+from rules.catalog import Catalog, Column, ForeignKey, Table, TypeName
 from rules.frozen import replace
 
 Kind = Literal[
@@ -239,32 +239,54 @@ def _yields(chosen: Type, other: Type) -> bool:
     return _ORDER.index(other.base) > _ORDER.index(chosen.base)
 
 
-def have_one_equality(first: Type, second: Type) -> bool:
-    """Return whether = between the two types belongs to the operator class of either one's unique index."""
-    if first.kind == second.kind == "integer":
-        return True
-    if first.kind == second.kind == "text":  # a character(n) is read as text without the blanks that do not count
-        return {first.base, second.base} <= {"text", "varchar"} or first.base == second.base == "bpchar"
-    return first.base == second.base and first.name == second.name and first.kind != "other"
+Equality = Literal["same", "coarser", "none"]
+
+_SAME: Final = (  # types whose values are compared as they are
+    frozenset(("int2", "int4", "int8", "numeric")),
+    frozenset(("int2", "int4", "float4", "float8")),
+    frozenset(("date", "timestamp")),
+    frozenset(("text", "varchar")),
+)
+_COARSER: Final = frozenset(
+    (
+        *(("int8", "float4"), ("int8", "float8")),  # 2^53 and 2^53 + 1 are one double
+        *(("text", "bpchar"), ("varchar", "bpchar"), ("name", "bpchar")),  # 'a' and 'a ' are one character(2)
+        *(("bpchar", "text"), ("bpchar", "name")),  # nothing more is known of these, for nobody needs it
+        *(("name", "text"), ("name", "varchar"), ("text", "name"), ("varchar", "name")),
+    )
+)
 
 
-def finds_one(sql_type: Type, target: Type) -> bool:
-    """Return whether = finds at most one of the target's different values, and fails on none.
+def equality(first: Type, second: Type) -> Equality:
+    """How = between columns of two types agrees with the equality of each type, on which unique keys rest.
 
-    The target's values must not be rounded to be compared, nor a number be made a double that holds none, as 1e400.
+    same: a value of either type is equal to at most one of the other's different values.
+    coarser: a value of the first is equal to at most one of the second's different values, but different values of the
+    first may be equal to the same one, for all that is known.
+    none: a value may be equal to several different values of the second, the session decides, the comparison may fail
+    on a value, or it does not exist. PostgreSQL compares a character(n) with a varchar as two character(n). A type that
+    is not PostgreSQL's own may be compared by a cast of its own.
 
     Example:
-        >>> finds_one(INT8, FLOAT8), finds_one(FLOAT8, INT8), finds_one(NUMERIC, FLOAT8), finds_one(TIMESTAMPTZ, DATE)
-        (True, False, False, False)
+        >>> equality(INT8, NUMERIC), equality(INT8, FLOAT8), equality(FLOAT8, INT8), equality(TIMESTAMPTZ, DATE)
+        ('same', 'coarser', 'none', 'none')
+        >>> equality(Type("varchar"), Type("bpchar")), equality(Type("bpchar"), Type("varchar"))
+        ('coarser', 'none')
     """
-    if sql_type.is_number and target.is_number:
-        return sql_type.kind in ("integer", "float") if target.kind == "float" else sql_type.kind != "float"
-    if sql_type.is_time and target.is_time:
-        return (sql_type.kind == "timestamptz") == (target.kind == "timestamptz")  # else the session's zone decides
-    if sql_type.kind == target.kind == "text":
-        # PostgreSQL makes a varchar a character(n), whose blanks do not count, but a character(n) a text
-        return (sql_type.base, target.base) != ("bpchar", "varchar")
-    return (sql_type.base, sql_type.name) == (target.base, target.name)
+    if first.base == second.base and first.name == second.name:
+        return "same" if first.kind != "other" else "none" if "." in first.name else "coarser"
+    if any({first.base, second.base} <= bases for bases in _SAME):
+        return "same"
+    return "coarser" if (first.base, second.base) in _COARSER else "none"
+
+
+def equality_of_key(key: ForeignKey, table: Table, catalog: Catalog) -> Equality:
+    """The equality of the columns of a foreign key with those that they refer to; of several the least."""
+    target, words = catalog.find_table(key.target), set[Equality]()
+    for own, other in zip(key.columns, key.target_columns, strict=True):
+        column, found = table.find_column(own), None if target is None else target.find_column(other)
+        words.add("none" if column is None or found is None else equality(type_of(column), type_of(found)))
+    return "none" if "none" in words else "coarser" if "coarser" in words else "same"
 
 
 def integer_range(base: str) -> tuple[int, int]:

@@ -84,6 +84,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "a union's unit that is another column": (
         (relations._union_all, " or taken != tuple(None if unit is None else unit.column for unit in units)", ""),
     ),
+    "a union's unit that is rounded": ((relations._union_all, "not is_kept or ", ""),),
     "columns of the types that are said of them": (
         (expressions.check_columns, "known is not column.type and known != column.type", "known is None"),
     ),
@@ -107,6 +108,10 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     ),
     "one row whatever public rows it meets": (
         (relations._joined_with_public, " and any(key <= equated for key in public.keys)", ""),
+    ),
+    "many to one taken as one to one": ((ground.follow, 'unique and equal == "same" and', "unique and"),),
+    "a unit told in a type with another equality": (
+        (ground.follow, 'key is None or equality(type_of(column), type_of(key)) != "same"', "False"),
     ),
     "one row of a unit in all groups": (
         (relations._per_unit, "is_single = all(number in same for number, _ in script.keys)", "is_single = True"),

@@ -30,6 +30,7 @@ PEOPLE, COUNTS, PARTLY = Table("people", 1), Table("counts", 61), Table("partly"
 V, W = Table("visits", 11), Table("visits", 21)
 ITEMS, PARTS, SHARES = Table("items", 31, unit=39), Table("parts", 101, unit=109), Table("shares", 71)
 PLACES, SPOTS = Table("places", 41), Table("spots", 51)
+LOANS, NOTES, BILLS = Table("loans", 111, unit=119), Table("notes", 121), Table("bills", 131)
 NUMBER, TOTAL, MARK = Column(81, INT8), Column(82, NUMERIC), Column(83, BOOLEAN)
 ROWS = Call("count(*){over}", (), INT8)
 SUM = Call("sum({0}){over}", (W["cost"],), NUMERIC)
@@ -161,6 +162,14 @@ SHAPES: dict[str, Shape] = {
     ),
     "one row of two": Shape(Join("inner", PEOPLE.scan, COUNTS.scan, (), TRUE), rows_per_unit=5),
     "one row of many": Shape(Join("inner", PEOPLE.scan, V.scan, (), TRUE)),
+    "rows by a coarser key": Shape(LOANS.scan, (Count(), Units()), (), 5),
+    "units of two exact types": Shape(Join("full", BILLS.scan, V.scan, _equal(BILLS["n"], V["n"]), TRUE, 99)),
+    "units that a union rounds": Shape(
+        UnionAll((BILLS.scan,), ((95, INT4, (BILLS["person_id"].id,)), (96, INT4, (BILLS["n"].id,))), 95),
+        keys=(Listed((Column(96, INT4),), (("1",), ("2",))),),
+        is_refused=True,
+    ),
+    "units in another type": Shape(NOTES.scan, (Count(), Units()), is_refused=True),
     "a partial key": Shape(PARTLY.scan),
     "public rows kept": Shape(
         Join("right", V.scan, PLACES.scan, _equal(V["place"], PLACES["id"]) + _equal(V["n"], PLACES["id"]), TRUE),

@@ -32,6 +32,10 @@ CREATE UNIQUE INDEX ON partly (person_id) WHERE n > 5;
 CREATE TABLE stays (person_id integer, day integer);
 CREATE TABLE places (id integer PRIMARY KEY, region text);
 CREATE TABLE spots (region text, size integer);
+CREATE TABLE cards (code char(4) PRIMARY KEY, person_id integer UNIQUE);
+CREATE TABLE loans (card varchar UNIQUE, n integer);
+CREATE TABLE notes (person text, n integer);
+CREATE TABLE bills (person_id numeric, n integer);
 INSERT INTO people SELECT i, CASE WHEN i < 4 THEN 'Rome' END, i % 2 FROM generate_series(1, 4) AS i;
 INSERT INTO visits VALUES
     (1, 1, 1, 5.0, 'a', 1), (1.4, 2, 1, 5.00, 'a', 1), (2, 1, 1, 5.00, 'a', 2), (3, 1, 2, 7, 'b', 2),
@@ -43,6 +47,10 @@ INSERT INTO counts VALUES (1, 1), (2, 1), (3, 7);
 INSERT INTO partly VALUES (1, 1), (1, 2), (1, 3), (2, 9), (3, 1);
 INSERT INTO stays VALUES (1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (3, 9);
 INSERT INTO places VALUES (1, 'north'), (2, 'south'), (3, 'north');
+INSERT INTO cards VALUES ('a', 1), ('b', 2), ('c', 3);
+INSERT INTO loans VALUES ('a', 1), ('a ', 2), ('a  ', 3), ('b', 1), ('b ', 1), ('c', 5), ('x', 1);
+INSERT INTO notes VALUES ('1', 1), ('01', 2), ('2', 1), ('3', 5);
+INSERT INTO bills SELECT 1, 1 FROM generate_series(1, 9); INSERT INTO bills VALUES (1.4, 2), (1.4, 2), (2.0, 1), (3, 2);
 INSERT INTO spots VALUES ('north', 1), ('north', 2), ('north', 3), ('south', 1), (NULL, 4);
 """
 VIRTUAL = """
@@ -63,6 +71,10 @@ tables:
   counts: {unit: person_id}
   partly: {unit: person_id, rows_per_unit: 2}
   stays: {unit: person_id, rows_per_unit: 2}
+  cards: {unit: person_id}
+  loans: {unit: card -> cards.code, rows_per_unit: 2}
+  notes: {unit: person, rows_per_unit: 2}
+  bills: {unit: person_id, rows_per_unit: 2}
   places: public
   spots: public
 """
@@ -73,7 +85,9 @@ DELETE FROM public.parts WHERE item_id IN
 DELETE FROM public.items WHERE visit_id IN (SELECT id FROM public.visits WHERE person_id = {0});
 DELETE FROM public.visits WHERE person_id = {0}; DELETE FROM public.people WHERE id = {0};
 DELETE FROM public.counts WHERE person_id = {0}; DELETE FROM public.partly WHERE person_id = {0};
-DELETE FROM public.stays WHERE person_id = {0};
+DELETE FROM public.stays WHERE person_id = {0}; DELETE FROM public.notes WHERE person::integer = {0};
+DELETE FROM public.loans USING public.cards AS c WHERE c.code = card AND c.person_id = {0};
+DELETE FROM public.cards WHERE person_id = {0}; DELETE FROM public.bills WHERE person_id = {0};
 """
 LEAVE_VIRTUAL = "DELETE FROM public.shares WHERE person_id = {0};"
 REORDERED = """
@@ -90,6 +104,10 @@ _TYPES: Mapping[str, Mapping[str, Type]] = {
     "stays": {"person_id": INT4, "day": INT4},
     "places": {"id": INT4, "region": TEXT},
     "spots": {"region": TEXT, "size": INT4},
+    "cards": {"code": Type("bpchar", 4), "person_id": INT4},
+    "loans": {"card": Type("varchar"), "n": INT4},
+    "notes": {"person": TEXT, "n": INT4},
+    "bills": {"person_id": NUMERIC, "n": INT4},
     "shares": {"person_id": INT4, "part": INT4, "whole": INT4},
 }
 

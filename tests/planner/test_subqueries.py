@@ -165,6 +165,11 @@ def test_what_is_joined_by_a_key_multiplies_no_rows(planner: Planner) -> None:
         (
             """SELECT count(*) FROM customers AS c
                WHERE 3 < (SELECT count(*) FROM orders WHERE customer_id = c.id::numeric)""",
+            "must be joined on their unit columns",
+        ),
+        (
+            """SELECT count(*) FROM customers AS c
+               WHERE 3 < (SELECT count(*) FROM orders WHERE id = c.id::double precision)""",
             "values of the same type",
         ),
         (

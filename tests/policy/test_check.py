@@ -331,11 +331,69 @@ def test_public_rows_on_another_server_are_not_read_together_with_protected_ones
         ("order_id -> orders.id", "order_id -> orders.status", "integer and orders.status of type public.status"),
     ],
 )
-def test_a_unit_of_another_type_is_warned_of(old: str, new: str, words: str) -> None:
-    said = [finding.message for finding in check_policy(policy(RULES.replace(old, new)), CATALOG)]
+def test_a_way_to_the_unit_by_types_that_do_not_compare_is_an_error(old: str, new: str, words: str) -> None:
+    assert words in errors(RULES.replace(old, new))
 
-    assert any(words in message and "no unit is protected by it" in message for message in said)
-    assert not any("no unit is protected" in finding.message for finding in check_policy(policy(), CATALOG))
+
+CHAR8, VARCHAR, DOUBLE = (
+    TypeName("character(8)", "bpchar", 12),
+    TypeName("character varying", "varchar"),
+    TypeName("double precision", "float8"),
+)
+CARDS = table("cards", column("code", CHAR8), column("customer_id"), keys=(Key("pk", ("code",), primary=True),))
+CARD = ForeignKey("fk", ("card",), CARDS.name, ("code",))
+LOANS = table("loans", column("card", VARCHAR), keys=(Key("one", ("card",)),), foreign_keys=(CARD,))
+LIBRARY = replace(CATALOG, tables=(CUSTOMERS, CARDS, LOANS))
+
+
+def library(unit: str, cards: str, loans: str) -> Policy:
+    head, tail = RULES[: RULES.index("unit:")], RULES[RULES.index("budget:") :]
+    customers = "" if unit == "cards.code" else "  customers: {unit: id}\n"
+    tables = f"{customers}  cards: {{unit: {cards}, rows_per_unit: 4}}\n  loans: {{unit: {loans}, rows_per_unit: 4}}\n"
+    return policy(f"{head}unit: {unit}\ntables:\n{tables}{tail}")
+
+
+def test_a_foreign_key_between_types_of_different_equality_is_warned_of() -> None:
+    said = [
+        str(finding) for finding in check_policy(library("customers.id", "customer_id", "card -> cards.code"), LIBRARY)
+    ]
+
+    assert not [line for line in said if line.startswith("error")]
+    assert [line for line in said if "its foreign key card joins character varying with character(8)" in line] == [
+        "warning: tables.loans: its foreign key card joins character varying with character(8), which have different "
+        "equalities: different values may refer to the same row, so a unique key of them bounds no unit's rows "
+        "(give both the same type)"
+    ]
+    alike = replace(LIBRARY, tables=(CUSTOMERS, CARDS, replace(LOANS, columns=(column("card", CHAR8),))))
+    assert not [
+        one
+        for one in check_policy(library("customers.id", "customer_id", "card -> cards.code"), alike)
+        if "foreign key card" in one.message
+    ]
+
+
+def test_a_unit_column_that_splits_a_unit_is_an_error_and_its_hint_is_a_way_that_does_not() -> None:
+    assert str(check_policy(library("cards.code", "code", "card"), LIBRARY)[0]) == (
+        'error: tables.loans.unit: "card" is of type character varying and cards.code of type character(8), which have '
+        'different equalities: one unit could pass for several (write "card -> cards.code")'
+    )
+    hinted = library("cards.code", "code", "card -> cards.code")
+    assert not [one for one in check_policy(hinted, LIBRARY) if one.severity is Severity.ERROR]
+    doubles = replace(LIBRARY, tables=(CUSTOMERS, CARDS, replace(LOANS, columns=(column("card", DOUBLE),))))
+    assert "give both the same type" in str(check_policy(library("cards.code", "code", "card"), doubles)[0])
+
+
+def test_a_draft_leads_to_the_unit_by_its_key_where_the_column_that_refers_to_it_has_another_equality() -> None:
+    assert "unit: card -> cards.code" in suggest_rules(LIBRARY, CARDS.name)
+    numbers = replace(
+        LIBRARY,
+        tables=(
+            CUSTOMERS,
+            replace(CARDS, columns=(column("code", VARCHAR), column("customer_id"))),
+            replace(LOANS, columns=(column("card", CHAR8),)),
+        ),
+    )
+    assert "\n  loans:" not in suggest_rules(numbers, CARDS.name)
 
 
 @pytest.mark.parametrize(
