@@ -3,7 +3,6 @@
 from rules.bind.scope import PlannerContext
 from rules.bind.state import Ctes
 from rules.bind.walk_syntax import aggregates, parts
-from rules.catalog import TableName
 from rules.sql import syntax as s
 
 
@@ -28,7 +27,6 @@ def _is_protected(source: s.Source | None, context: PlannerContext, ctes: Ctes) 
         case s.Join(left=left, right=right):
             return _is_protected(left, context, ctes) or _is_protected(right, context, ctes)
         case s.TableSource(schema=schema, name=name) if schema is not None or not ctes.hides(name):
-            names = (TableName(each, name) for each in ((schema,) if schema else context.search_path))
-            found = next((each for each in names if context.catalog.find_table(each) is not None), None)
-            return found is not None and context.policy.is_protected(found)
+            table = context.find_table(schema, name)
+            return table is not None and context.policy.is_protected(table.name)
     return False

@@ -14,7 +14,6 @@ from rules.algebra.same_unit import COUNT_HINT
 from rules.bind.inner_answers import InnerQuery, Links
 from rules.bind.scope import PlannerContext
 from rules.bind.walk_syntax import conjuncts, first_table, has_window, is_aggregate, parts
-from rules.catalog import TableName
 from rules.frozen import frozen
 from rules.functions.function import Needed, UnreadLiterals
 from rules.functions.registry import CLOCKS, FUNCTIONS
@@ -170,11 +169,8 @@ def _columns(source: s.TableSource | s.QuerySource | s.FunctionSource, context: 
         return None
     if source.schema is None and source.name in context.ctes:
         return None
-    for schema in (source.schema,) if source.schema else context.search_path:
-        table = context.catalog.find_table(TableName(schema, source.name))
-        if table is not None and context.policy.find_table(table.name) is not None:
-            return {column.name for column in table.columns}
-    return None
+    table = context.find_table(source.schema, source.name)
+    return None if table is None else {column.name for column in table.columns}
 
 
 Need = InnerQuery | UnreadLiterals | Correlated

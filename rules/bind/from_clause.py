@@ -13,7 +13,6 @@ from rules.bind.not_joined import refusal_of_item
 from rules.bind.scope import MisplacedLateral, Names, Scope, UnknownName, merge, single
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
 from rules.bind.table import scan, with_generated_bounds, with_public_bounds
-from rules.catalog import TableName
 from rules.frozen import frozen
 from rules.functions.comparison import compare
 from rules.functions.conditional import coalesce
@@ -65,15 +64,14 @@ def _bind_table(state: BindState, source: s.TableSource, ctes: Ctes) -> Tree | O
         return _named(state.query(cte.query, seen), source.alias or source.name, columns)
     if source.schema is None and ctes.hides(source.name):
         return Outer()
-    for schema in (source.schema,) if source.schema else state.context.search_path:
-        name = TableName(schema, source.name)
-        table, rules = state.context.catalog.find_table(name), state.context.policy.find_table(name)
-        if table is not None and rules is not None:
-            node, names = scan(table, rules, state.context.policy, state.context.catalog, state.fresh)
-            scope = single(source.alias or source.name, names, source.columns, schema)
-            node = with_generated_bounds(with_public_bounds(node, state.context), table, state.context)
-            return _Leaf(node, scope)
-    return Outer()
+    table = state.context.find_table(source.schema, source.name)
+    rules = None if table is None else state.context.policy.find_table(table.name)
+    if table is None or rules is None:
+        return Outer()
+    node, names = scan(table, rules, state.context.policy, state.context.catalog, state.fresh)
+    scope = single(source.alias or source.name, names, source.columns, table.name.schema)
+    node = with_generated_bounds(with_public_bounds(node, state.context), table, state.context)
+    return _Leaf(node, scope)
 
 
 def _bind_subquery(state: BindState, source: s.QuerySource, ctes: Ctes) -> Tree | Outer:

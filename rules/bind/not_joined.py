@@ -53,10 +53,5 @@ def _of_function(name: str) -> NotSupported:
 
 def _is_synthetic(source: s.TableSource, context: PlannerContext) -> bool:
     """Tell whether a name means a table of a synopsis, which the real database does not have."""
-    synopses = context.policy.schemas
     schemas = (source.schema,) if source.schema is not None else context.search_path
-    return any(
-        source.name in {text.rpartition(".")[2] for text in synopses[schema].tables}
-        for schema in schemas
-        if schema in synopses
-    )
+    return any(context.is_synthetic(schema, source.name) for schema in schemas)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_released, readings, value
 from rules.bind.walk_syntax import unnumbered
-from rules.catalog import Catalog, TableName
+from rules.catalog import Catalog, Table, TableName
 from rules.frozen import frozen, replace
 from rules.functions.function import PLAIN, EvalContext, LiteralSettings, Styles
 from rules.policy.model import Policy
@@ -52,6 +52,24 @@ class PlannerContext:
     other: bool = False  # whether values that are not as the rules declare make a group too
     closed: frozenset[TableName] = frozenset()  # public tables of which the twin has no rows
     ctes: frozenset[str] = frozenset()  # the names of all CTEs, which hide tables where they are in scope
+
+    def find_table(self, schema: str | None, name: str) -> Table | None:
+        """Find the table of the rules that a name means, by the search path if no schema is written.
+
+        A synopsis that comes first there hides it, as on the twin.
+        """
+        for each in (schema,) if schema is not None else self.search_path:
+            if self.is_synthetic(each, name):
+                return None
+            table = self.catalog.find_table(TableName(each, name))
+            if table is not None and self.policy.find_table(table.name) is not None:
+                return table
+        return None
+
+    def is_synthetic(self, schema: str, name: str) -> bool:
+        """Return whether this is a table of a synopsis, which the real database does not have."""
+        synopsis = self.policy.schemas.get(schema)
+        return synopsis is not None and name in {text.rpartition(".")[2] for text in synopsis.tables}
 
     @cached_property
     def setting(self) -> EvalContext:

@@ -25,12 +25,7 @@ class Tables:
 
     def find(self, schema: str | None, name: str) -> Table | None:
         """Find a table that the rules name."""
-        for schema_name in (schema,) if schema is not None else self.context.search_path:
-            if (
-                table := self.context.catalog.find_table(TableName(schema_name, name))
-            ) and self.context.policy.find_table(table.name):
-                return table
-        return None
+        return self.context.find_table(schema, name)
 
     def find_protected(self, schema: str | None, name: str) -> Table | None:
         table = self.find(schema, name)

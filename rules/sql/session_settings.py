@@ -24,6 +24,7 @@ MOST_ROWS: Final = 1_000_000
 CONFIDENCE: Final = Decimal("0.95")  # of error bars, unless another is asked for
 LEAST_CONFIDENCE: Final = Decimal("0.5")
 MOST_CONFIDENCE: Final = Decimal("0.999")  # `noise.replicates` has points for that
+_MOST_WITHIN: Final = 10**100  # beyond any answer; its square is still a float
 PROGRESS_SECONDS: Final = 5  # between NOTICEs that a statement still runs, unless the session says how many
 MOST_PROGRESS_SECONDS: Final = 3600
 
@@ -209,9 +210,13 @@ def _within(text: str) -> Within | None:
         return None
     number = width.removesuffix("%").rstrip()
     is_relative, written = width.endswith("%"), _NUMBER.fullmatch(number)
-    if written is None or not (amount := Fraction(Decimal(number))) > 0 or (is_relative and amount >= 100):
+    if (
+        written is None
+        or not 0 < (amount := Fraction(Decimal(number))) <= _MOST_WITHIN
+        or (is_relative and amount >= 100)
+    ):
         raise BadSetting(
-            "noisegate.within takes a number above 0, or a share of the answer below 100%",
+            "noisegate.within takes a number above 0 (1e100 at most), or a share of the answer below 100%",
             hint="SET noisegate.within = '5%' asks for answers that noise moves by at most a twentieth.",
         )
     return Within(amount / 100 if is_relative else amount, is_relative, width)

@@ -209,6 +209,39 @@ def test_what_synthetic_rows_cannot_do_is_refused(
     assert message in (found.value.diag.message_primary or "")
 
 
+def test_a_table_of_a_synopsis_hides_a_real_one_beside_protected_rows_too(
+    proxy: Noisegate, ada: psycopg.Connection
+) -> None:
+    ada.execute("SET search_path = explore, public")
+    before = proxy.ledger_length()
+
+    for customers in ("explore.customers", "customers"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="synthetic rows cannot be joined"):
+            joined = f"SELECT count(*) FROM public.orders AS o JOIN {customers} AS c ON c.id = o.customer_id"
+            ada.execute(joined.encode())
+
+    assert proxy.ledger_length() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT (SELECT count(*) FROM public.customers WHERE city = 'Berlin'), (SELECT count(*) FROM {customers})",
+        "SELECT count(*) FROM public.orders WHERE customer_id IN (SELECT id FROM {customers} WHERE id < 60)",
+        "WITH c AS (SELECT id FROM {customers}) SELECT count(*) FROM public.orders AS o JOIN c ON c.id = o.customer_id",
+    ],
+)
+def test_a_name_means_the_same_rows_written_out_and_found_by_the_search_path(
+    ada: psycopg.Connection, statement: str
+) -> None:
+    ada.execute("SET search_path = explore, public")
+
+    written = ada.execute(statement.format(customers="explore.customers").encode()).fetchall()
+    found = ada.execute(statement.format(customers="customers").encode()).fetchall()
+
+    assert written == found
+
+
 def test_beside_a_private_answer_synthetic_rows_are_any_table(ada: psycopg.Connection) -> None:
     ((real, synthetic),) = ada.execute(
         "SELECT (SELECT count(*) FROM public.customers), (SELECT count(*) FROM explore.customers)"

@@ -1,5 +1,6 @@
 """Settings of ours are read strictly."""
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 
@@ -177,6 +178,13 @@ def test_an_error_that_is_accepted_is_above_zero_and_a_share_is_less_than_all(te
     assert within is None or within.amount > 0
     assert within is None or within.amount < 1 or not within.is_relative
     assert within is not None or text.strip().lower() in ("", "off")
+    assert within is None or math.isfinite(float(within.amount) ** 2)  # as the errors of means are computed
+
+
+@pytest.mark.parametrize("text", ["1e309", "1e999", "1e101", "9" * 400, "Infinity", "NaN", "-1e309", "1e309%"])
+def test_an_error_beyond_any_answer_is_refused_when_it_is_set(text: str) -> None:
+    with pytest.raises(BadSetting, match="takes a number above 0"):
+        check_setting("noisegate.within", text, LIMITS)
 
 
 def test_every_setting_is_asked_of_the_session() -> None:
