@@ -45,7 +45,7 @@ SERVER = Path(os.environ["NOISEGATE_SERVER"]) if "NOISEGATE_SERVER" in os.enviro
 # What starts a PostgreSQL: these fixtures, and tests of these folders in ways of their own.
 _DATABASES = frozenset(("real_cluster", "twin_cluster", "cluster_home"))
 _WITH_DATABASES = frozenset(
-    ("browser", "cases", "clients", "console", "end_to_end", "engines", "ledger", "soak", "superset", "twin")
+    ("browser", "cases", "clients", "console", "end_to_end", "engines", "ledger", "replay", "soak", "superset", "twin")
 )
 # What takes most of the time is for CI and `make test-all`: whole folders, but for some files that try every part once.
 _EXTENDED = frozenset(

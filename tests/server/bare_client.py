@@ -2,7 +2,7 @@
 
 import socket
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from scramp import ScramClient
 
@@ -10,16 +10,25 @@ from proxy.wire.buffer import Frame, FrameBuffer
 from proxy.wire.frontend import SASLInitialResponse, SASLResponse
 from proxy.wire.scram import PLAIN
 from proxy.wire.startup import StartupMessage
-from tests.server.relay import PASSWORD, USER, Relay
+from tests.server.relay import USER
 from tests.wire.messages import BackendMessage, decode_backend
+
+
+class Listening(Protocol):
+    """A proxy, and the password of the user that logs in."""
+
+    password: str
+
+    def socket(self) -> socket.socket:
+        """A bare connection."""
 
 
 class BareClient:
     """Log in with `with`."""
 
-    def __init__(self, relay: Relay, behind_the_proof: bytes = b"", **parameters: str) -> None:
-        self.socket: socket.socket = relay.socket()
-        self._buffer = FrameBuffer(2**30)
+    def __init__(self, proxy: Listening, behind_the_proof: bytes = b"", **parameters: str) -> None:
+        self.socket: socket.socket = proxy.socket()
+        self._buffer, self._password = FrameBuffer(2**30), proxy.password
         self._log_in({"user": USER, "database": "shop", **parameters}, behind_the_proof)
 
     def __enter__(self) -> Self:
@@ -56,7 +65,7 @@ class BareClient:
         return [decode_backend(frame.raw) for frame in iter(self.frame, None)]
 
     def _log_in(self, parameters: dict[str, str], behind_the_proof: bytes) -> None:
-        scram = ScramClient([PLAIN.decode()], "*", PASSWORD)
+        scram = ScramClient([PLAIN.decode()], "*", self._password)
         self.send(StartupMessage(parameters).encode())
         self.message()
         self.send(SASLInitialResponse(PLAIN, scram.get_client_first().encode()).encode())

@@ -156,6 +156,7 @@ class Relay:
     listener: Listener
     sessions: list[RelaySession]
     loop: asyncio.AbstractEventLoop
+    password: str = PASSWORD
 
     @property
     def port(self) -> int:

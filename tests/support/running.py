@@ -92,7 +92,7 @@ def command(*arguments: str, database: str = "", given: str = "") -> subprocess.
     )  # fmt: skip
 
 
-def _run_here(*arguments: str, database: str) -> int:
+def run_here(*arguments: str, database: str) -> int:
     """Run one command of ours in a thread, which has no event loop yet: a process of its own takes longer to start."""
     with patch.dict(os.environ, _environment(database)), ThreadPoolExecutor(1) as thread:
         return thread.submit(main, arguments).result()
@@ -112,7 +112,7 @@ def noisegate(
     path = shop.rules_file(directory, rules)
     certificate, key = write_certificate(directory)
     place = ("--ledger", ledger) if ledger else ()
-    assert _run_here("ledger", "init", str(path), *place, database=database_dsn) == 0
+    assert run_here("ledger", "init", str(path), *place, database=database_dsn) == 0
     tls = ("--tls-certificate", str(certificate), "--tls-key", str(key))
     running = start(path, database_dsn, name=name, arguments=(*tls, *place, *arguments))
     try:
@@ -129,10 +129,11 @@ def start(
     name: str = "shop",
     arguments: tuple[str, ...] = (),
     environment: Mapping[str, str] | None = None,
+    program: tuple[str, ...] = ("proxy",),
 ) -> Noisegate:
     """Start `noisegate serve` on any free port, and do not wait."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "proxy", "serve", str(rules), "--port", "0", *arguments],
+        [sys.executable, "-m", *program, "serve", str(rules), "--port", "0", *arguments],
         env={**_environment(database_dsn), **(environment or {})},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
