@@ -143,7 +143,7 @@ def _unit(wishes: Wishes, candidates: Sequence[Candidate]) -> str:
     likely = [each for each in candidates if each.is_likely] or candidates
     names = listed([str(each) for each in likely])
     if wishes.asks_nothing and len(likely) > 1:
-        raise ConfigurationError(f"whom to protect is yours to say, by --unit: {names}")
+        raise ConfigurationError(f"several tables may hold the individuals to protect: choose one by --unit: {names}")
     if len(likely) > 1:
         say(f"Each row of one of these may be an individual: {names}")
     return wishes.ask("Which table has one row for each individual to protect?", str(likely[0].table))

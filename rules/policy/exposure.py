@@ -49,17 +49,15 @@ class Pointer:
     def to(cls, table: Table, column: Column) -> "Pointer":
         return cls(table, column, *key_names(column.name, table), noun_of(table))
 
-    def is_meant_by(self, column: Column, table: Table) -> bool:
+    def is_meant_by(self, column: Column, words: tuple[str, ...]) -> bool:
         """Return whether a column of another table is called like it; what is less clear must have its type as well."""
-        words = column_words(column.name, table)
         alike = are_joinable(column.type, self.column.type) and (
             "".join(words) == self.noun or stands_in(self.at_end, words, at_end=True)
         )
         return alike or stands_in(self.anywhere, words, at_end=False)
 
-    def may_be_meant_by(self, column: Column, table: Table) -> bool:
+    def may_be_meant_by(self, column: Column, words: tuple[str, ...]) -> bool:
         """Return whether a name ends in what a row of this table is called: billing_customer, or units_on_order."""
-        words = column_words(column.name, table)
         return are_joinable(column.type, self.column.type) and stands_in(frozenset({self.noun}), words, at_end=True)
 
 
@@ -110,6 +108,12 @@ class Exposure:
         is_read = table is not None and table.kind not in ("view", "materialized view")
         return tuple(dict.fromkeys((*self._own_doubts(table), *self._leads(table)))) if table and is_read else ()
 
+    def find_similar(self, table: Table) -> list[str]:
+        """Columns that may hold the unit, by their type and by a word of their name."""
+        if self._unit is None or self._unit[0] is table:
+            return []
+        return [column.name for column in _unexplained(table) if resembles(column, *self._unit)]
+
     def family(self, table: Table) -> list[Table]:
         """A table, all its partitions and children, and all that any of these is a part of: where its rows may be."""
         below = self._below(table)
@@ -127,9 +131,10 @@ class Exposure:
             found = None if target is None or len(key.columns) > 1 else target.find_column(key.target_columns[0])
             if target is not None and found is not None:
                 yield key.columns[0], Pointer.to(target, found)
+        named = [(column, column_words(column.name, table)) for column in table.columns]
         for pointer in self._pointers:
-            for column in table.columns:
-                if column.type.base != "array" and pointer.is_meant_by(column, table):
+            for column, words in named:
+                if column.type.base != "array" and pointer.is_meant_by(column, words):
                     yield column.name, pointer
 
     def _below(self, table: Table) -> list[Table]:
@@ -197,13 +202,10 @@ class Exposure:
     def _own_doubts(self, table: Table) -> Iterator[str]:
         """Columns that no foreign key explains and whose names are alike to the units' key or to one of a table that
         the rules leave out; and rows that nothing tells apart."""
-        own = {key.columns[0] for key in table.keys if key.primary and len(key.columns) == 1}
-        known = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
-        for column in (column for column in table.columns if column.name not in known):
+        similar = self.find_similar(table)
+        for column in _unexplained(table):
             words = column_words(column.name, table)
-            if column.name in own and set(words) <= {*words_of(table.name.name), *GENERIC}:
-                continue  # it numbers the rows of this table
-            if self._unit is not None and self._unit[0] is not table and resembles(column, *self._unit):
+            if column.name in similar:
                 yield f"{column.name} has the type of {self._unit_name}, and a similar name"
             for noun in ("".join(words[start:]) for start in range(len(words))):
                 pointers = (each for each in self._by_noun.get(noun, ()) if each.table is not table)
@@ -269,8 +271,9 @@ class Exposure:
 
     def _names(self, table: Table) -> Iterator[Reason]:
         for column in table.columns:
+            words = column_words(column.name, table)
             pointers = (pointer for pointer in self._pointers if pointer.table is not table)
-            meant = next((pointer for pointer in pointers if pointer.is_meant_by(column, table)), None)
+            meant = next((pointer for pointer in pointers if pointer.is_meant_by(column, words)), None)
             if meant is not None:
                 yield Reason(f'its column "{column.name}" is named like {meant.table.name}.{meant.column.name}')
 
@@ -303,10 +306,9 @@ class Exposure:
         pointers = _pointers_to_keys(table)
         for name in sorted(self._protected - {table.name}):
             other = self._catalog.find_table(name)
-            for column in () if other is None else other.columns:
-                if other is not None and any(
-                    pointer.is_meant_by(column, other) or pointer.may_be_meant_by(column, other) for pointer in pointers
-                ):
+            named = [] if other is None else [(column, column_words(column.name, other)) for column in other.columns]
+            for column, words in named:
+                if any(each.is_meant_by(column, words) or each.may_be_meant_by(column, words) for each in pointers):
                     return name
         return None
 
@@ -344,6 +346,15 @@ def keys_with_partitions(table: Table, catalog: Catalog) -> tuple[ForeignKey, ..
     common = [key for key in by_child[0] if key not in own and all(key in keys for keys in by_child)]
     joint = (replace(by_child[0][key], proves=all(keys[key].proves for keys in by_child)) for key in common)
     return (*table.foreign_keys, *joint)
+
+
+def _unexplained(table: Table) -> list[Column]:
+    """Columns of which no foreign key says what they hold, and that do not number the rows of this table."""
+    own = {key.columns[0] for key in table.keys if key.primary and len(key.columns) == 1}
+    known = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
+    words = {*words_of(table.name.name), *GENERIC}
+    known |= {name for name in own if set(column_words(name, table)) <= words}
+    return [column for column in table.columns if column.name not in known]
 
 
 def _is_alike(left: TypeName, right: TypeName) -> bool:

@@ -135,6 +135,9 @@ class RulesDraft:
             yield f"  # {name} is left out: {', '.join(personal[:4])} may be about people{remark(table)}\n"
         elif doubts := self.exposure.doubts(table.name):
             yield f"  # {name}: {LOOK}     # {'; '.join(doubts[:2])}. Columns: {columns}{remark(table)}\n"
+            for column in self.exposure.find_similar(table)[:1]:
+                unit = f"{self.unit_table}.{self.ways[self.unit_table].unit}"
+                yield f"  # {name}: {{unit: {as_key(column)}, rows_per_unit: {ROWS}}}     # IF {column} is {unit}\n"
         else:
             yield f"  # {name}: public     # IF no row of it is about people. Columns: {columns}{remark(table)}\n"
 

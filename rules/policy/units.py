@@ -1,6 +1,7 @@
 """Whose protection: the tables that may hold the individuals, and how the rows of other tables lead to one of them."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rules.catalog import Catalog, ForeignKey, Table, TableName
@@ -65,13 +66,14 @@ def _belonging(tables: int) -> str:
 
 
 def find_candidates(catalog: Catalog) -> list[Candidate]:
-    """The tables that can have units, the likeliest first: by the words for people, then by what belongs to them."""
-    keys = {table.name: key for table in catalog.tables if (key := single_key(table)) is not None}
-    ranks = {name: _rank(name) for name in keys}
-    candidates = [
-        Candidate(name, len(find_ways(catalog, name, key)) - 1, ranks[name] < len(_PEOPLE))
-        for name, key in keys.items()
-    ]
+    """The tables that can have units, the likeliest first: by the words for people, then by what belongs to them.
+
+    Where some are called like people, these alone.
+    """
+    leading = _leading(catalog)
+    ranks = {table.name: _rank(table.name) for table in catalog.tables if single_key(table) is not None}
+    likely = {name for name, rank in ranks.items() if rank < len(_PEOPLE)}
+    candidates = [Candidate(name, len(_follow(leading, name)), name in likely) for name in likely or ranks]
     return sorted(candidates, key=lambda each: (ranks[each.table], -each.followers, each.table))
 
 
@@ -93,31 +95,45 @@ def single_key(table: Table) -> str | None:
 
 
 def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> Mapping[TableName, Way]:
-    """Return how each table that leads to the units by foreign keys names them, the shortest way first."""
+    """Return how each table that leads to the units by foreign keys names them, the shortest way first.
+
+    A column stands alone where it refers to the unit's own, under the same equality.
+    """
+    followed = _follow(_leading(catalog), unit_table)
     ways = {unit_table: Way(key, "the units: one row for each", is_unit=True)}
-    frontier = [unit_table]
-    while frontier:
-        reached = {
-            table.name: way
-            for target in frontier
-            for table in catalog.tables
-            if table.kind in ("table", "partitioned") and table.name not in ways and not table.parents
-            if (way := _way(table, target, unit_table, key, catalog)) is not None
-        }
-        ways |= reached
-        frontier = list(reached)
+    for table, to in followed.values():
+        (column,), (other,) = to.columns, to.target_columns
+        is_unit = (to.target, other) == (unit_table, key) and equality_of_key(to, table, catalog) == "same"
+        ways[table.name] = Way(
+            column if is_unit else f"{column} -> {to.target}.{other}", _why(table, to, unit_table, catalog)
+        )
     return ways
 
 
-def _way(table: Table, target: TableName, unit_table: TableName, unit: str, catalog: Catalog) -> Way | None:
-    """The way by a foreign key: its column alone where it refers to the unit's own, under the same equality."""
-    for key in keys_with_partitions(table, catalog):
-        equal = equality_of_key(key, table, catalog)
-        if key.target == target and len(key.columns) == 1 and key.proves and equal != "none":
-            (column,), (other,) = key.columns, key.target_columns
-            is_unit = target == unit_table and other == unit and equal == "same"
-            return Way(column if is_unit else f"{column} -> {target}.{other}", _why(table, key, unit_table, catalog))
-    return None
+_Leading = Mapping[TableName, Sequence[tuple[Table, ForeignKey]]]  # by target
+
+
+def _leading(catalog: Catalog) -> _Leading:
+    """The tables with a foreign key of one column to each table, and the first of these keys."""
+    leading: dict[TableName, list[tuple[Table, ForeignKey]]] = {}
+    for table in catalog.tables:
+        if table.kind in ("table", "partitioned") and not table.parents:
+            for key in keys_with_partitions(table, catalog):
+                if len(key.columns) == 1 and key.proves and equality_of_key(key, table, catalog) != "none":
+                    leading.setdefault(key.target, []).append((table, key))
+    return leading
+
+
+def _follow(leading: _Leading, unit_table: TableName) -> Mapping[TableName, tuple[Table, ForeignKey]]:
+    """The tables that lead to this one, the nearest first, and by which key."""
+    followed: dict[TableName, tuple[Table, ForeignKey]] = {}
+    waiting = deque([unit_table])
+    while waiting:
+        for table, key in leading.get(waiting.popleft(), ()):
+            if table.name != unit_table and table.name not in followed:
+                followed[table.name] = table, key
+                waiting.append(table.name)
+    return followed
 
 
 def _why(table: Table, key: ForeignKey, unit_table: TableName, catalog: Catalog) -> str:

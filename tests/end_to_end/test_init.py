@@ -119,7 +119,7 @@ def test_whose_protection_it_is_is_not_guessed_between_two_tables(real_cluster: 
     named = command(*arguments, "--yes", "--unit", "employee", "--folder", str(tmp_path / "other"))
 
     likely = "customer (no other table belongs to it), employee (2 tables belong to it)"
-    assert (silent.returncode, f"by --unit: {likely}" in silent.stderr) == (1, True)
+    assert (silent.returncode, f"choose one by --unit: {likely}" in silent.stderr) == (1, True)
     assert f"Each row of one of these may be an individual: {likely}" in asked.stdout
     assert "unit: customer.customer_id" in (tmp_path / "n" / "rules.yaml").read_text()
     line = "unit: employee.employee_id: each row of employee is one protected individual; 2 tables belong to it"

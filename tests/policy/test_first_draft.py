@@ -111,7 +111,7 @@ def test_check_warns_of_each_of_these_that_is_made_public_all_the_same(schema: t
     name, catalog = schema
     draft = suggest_rules(catalog, find_candidates(catalog)[0].table)
     for table in (*LOOK[name], *PUBLIC[name]):
-        rules = re.sub(rf"^  # {table}: .*$", f"  {table}: public", draft, flags=re.MULTILINE)
+        rules = re.sub(rf"^  # {table}: .*$", f"  {table}: public", draft, count=1, flags=re.MULTILINE)
 
         found = check_policy(load_policy(rules, "rules.yaml", VARIABLES), catalog)
 
@@ -136,6 +136,18 @@ def test_the_notes_of_check_have_each_public_table_with_its_columns(schema: tupl
 def with_key(name: str) -> Table:
     column = Column("id", TypeName("integer", "int4"), 1)
     return Table(TableName("public", name), "table", (column,), (Key("pk", ("id",), primary=True),))
+
+
+def test_a_draft_says_how_to_protect_what_may_be_a_units_and_hides_its_other_keys() -> None:
+    pid, mrn = Column("pid", TypeName("integer", "int4"), 1), Column("mrn", TypeName("text", "text"), 2)
+    vitals = Table(TableName("public", "vitals"), "table", (pid,))
+    patients = with_key("patients")
+    patients = replace(patients, columns=(*patients.columns, mrn), keys=(*patients.keys, Key("mrn", ("mrn",))))
+
+    draft = suggest_rules(Catalog("x", 180000, "7", "UTF8", (vitals, patients)), patients.name)
+
+    assert "  # vitals: {unit: pid, rows_per_unit: auto up to 100}     # IF pid is patients.id\n" in draft
+    assert "      mrn: hidden     # may identify a person\n" in draft
 
 
 @pytest.mark.parametrize(
