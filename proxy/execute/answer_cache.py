@@ -57,6 +57,14 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, context: State
         if not plain.mechanisms and all(kept.paid for kept in plain.kept):
             return plain
     question = nothing_known(block, key)
+    if question.finder is not None:
+        finder = question.finder
+        listed = await find_known(finder, block_key(finder, context.rulebook), ledger, context, now)
+        if listed.fresh or listed.groups is None:
+            return question
+        ((found, *_),) = listed.known.values()
+        question = replace(question, known_list=found).over(listed.groups, context)
+        block = question.block
     if block.ladders:
         least = [UPWARD.divide(ladder.epsilon, _AS_GOOD) for ladder in block.ladders]
         names = map(ladder_key, block.ladders)

@@ -25,7 +25,7 @@ from proxy.engines.engine import (
 from proxy.execute import audit
 from proxy.execute.answer_cache import fresh_since, with_others
 from proxy.execute.audit import BudgetAlerts, Faults, failures_of, inner_failure
-from proxy.execute.chosen_bounds import choose_bounds, list_groups
+from proxy.execute.chosen_bounds import check_groups, choose_bounds, find_groups, list_groups
 from proxy.execute.clock import Clock
 from proxy.execute.known_releases import Relatives, with_own_vectors
 from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore
@@ -38,7 +38,7 @@ from rules.accounting.budgets import period_of
 from rules.accounting.store import Balances, Charge, LedgerStore, Receipt
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import Choice, PrivateGroups
-from rules.refusal import AnalystStopped, TooComplex
+from rules.refusal import AnalystStopped
 from rules.release.bound_ladder import draw_climb, draw_report, release_report, report_statement
 from rules.release.release import Draws, Noised, draw, release, release_choice, release_found, release_top
 from rules.release.replicates import check_size
@@ -123,8 +123,8 @@ class PrivateExecution:
 
     async def _whole(self, drawn: Sequence[Answered], context: StatementContext) -> list[Answered]:
         policy = context.rulebook.policy
-        _check_size([noised for _, noised in drawn], policy.groups_limit)
         for question, noised in drawn:
+            check_groups(noised.groups, policy.groups_limit)
             check_size(question.block.bars, len(noised.groups), question.block.level)
         return [await self._completed(question, noised, context) for question, noised in drawn]
 
@@ -261,12 +261,13 @@ class PrivateExecution:
         self, question: Question, drawn: DrawnBefore, snapshot: Snapshot, context: StatementContext
     ) -> Answered:
         """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
-        draws = drawn.draws
+        draws, pooled = drawn.draws, partial(self.beside.run, context.analyst)
+        if question.finder is not None:
+            question = await find_groups(question, question.finder, snapshot, context, self.noise, pooled)
+            draws = await self._draw_for(question, context)
         listed: Noised | None = None
         if question.fresh_ladders:
-            listed = await list_groups(
-                question, snapshot, context, self.noise, partial(self.beside.run, context.analyst)
-            )
+            listed = await list_groups(question, snapshot, context, self.noise, pooled)
             question = await choose_bounds(question, drawn.climbs, listed, snapshot, context)
             draws = await self._draw_for(question, context, () if listed is None else tuple(listed.values))
         if drawn.report is not None:
@@ -339,12 +340,3 @@ class PrivateExecution:
 
 def _without_relatives(question: Question) -> Question:
     return replace(question, relatives=Relatives())
-
-
-def _check_size(drawn: Sequence[Noised], limit: int) -> None:
-    """Lists known beforehand were checked by the planner. That too many groups were released is told by noise alone."""
-    if any(len(noised.groups) > limit for noised in drawn):
-        raise TooComplex(
-            f"more than {limit} groups were found, and groups_limit in the rules file allows no more",
-            hint="Group by fewer or coarser values. The charge is not refunded.",
-        )

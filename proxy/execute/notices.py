@@ -13,7 +13,7 @@ from rules.accounting.store import Receipt, Whose
 from rules.frozen import replace
 from rules.mechanisms.additive import mechanism_of
 from rules.mechanisms.noised_outputs import Count, Statistic, Text, percent
-from rules.mechanisms.release_plan import Ladder, PrivateGroups
+from rules.mechanisms.release_plan import FoundGroups, Ladder, PrivateGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.release.bound_ladder import certainty, least_cut
 from rules.release.margins import Margin
@@ -118,10 +118,14 @@ def left_out_notices(questions: Sequence[Question], group_size: int) -> tuple[st
 
 def least_shown(question: Question, group_size: int) -> int | None:
     """From about how many units on a group is shown, where groups are found: by the draw that has found them."""
-    block, groups = question.block, question.block.groups
+    block, before = question.block, [] if question.known_list is None else [question.known_list.release.mechanism]
+    if isinstance(block.groups, FoundGroups) and block.groups.finder is not None:
+        block = block.groups.finder
+    groups = block.groups
     if not isinstance(groups, PrivateGroups):
         return None
-    before = [kept.release.mechanism for kept in question.known.get(groups.measure, ())]
+    if block is question.block:
+        before = [kept.release.mechanism for kept in question.known.get(groups.measure, ())]
     found = [each for each in before if each.delta] or [mechanism_of(block, groups.measure)]
     units = plain_measure(block, groups.measure)
     drawn = ((replace(units, epsilon=each.strength), each.delta) for each in found)

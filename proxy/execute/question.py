@@ -18,10 +18,10 @@ from rules.catalog import Table
 from rules.kernel.bounded import Statement
 from rules.kernel.special.blocks import BlockStatement
 from rules.kernel.statement import Bounded, Tally
-from rules.mechanisms.additive import mechanism_of, noise_of, noise_paid
+from rules.mechanisms.additive import mechanism_of, mechanisms_of, noise_of, noise_paid
 from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups, Top
+from rules.mechanisms.release_plan import Block, Choice, GroupsFoundFirst, Ladder, Measure, PrivateGroups, Top
 from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells, combined, combined_by_group
 from rules.refusal import Mismatch
 from rules.release.bound_ladder import report_name, report_statement
@@ -29,7 +29,7 @@ from rules.release.keys import Group
 from rules.release.least_squares import Agreed
 from rules.release.outputs import levels
 from rules.release.release import Noised, known_groups
-from rules.release.sensitivity import settled
+from rules.release.sensitivity import over, settled
 from rules.replay import Kernel
 
 NO_GROUPS = ((),)  # a bound is one for all groups
@@ -45,12 +45,13 @@ class Question:
     known: Mapping[int, Kept] = field(default_factory=dict)
     known_bounds: Mapping[int, KeptRelease] = field(default_factory=dict)  # by ladder
     bounds: tuple[tuple[Ladder, int], ...] = ()  # of the block as it is answered
-    chosen: tuple[Release, ...] = ()  # the bounds that were drawn for this question
+    chosen: tuple[Release, ...] = ()  # the list of groups and the bounds that were drawn for this question
     beside: Mapping[int, Kept] = field(default_factory=dict)  # what fresh draws are combined with
     cells: Readings = field(default_factory=dict)  # and what all are combined with: sums of other questions' cells
     relatives: Relatives = field(default_factory=Relatives)  # what they are made to agree with
     known_report: KeptRelease | None = None  # of what was cut
     reported: int | None = None  # the report that was drawn for this question
+    known_list: KeptRelease | None = None  # by which the groups were found first
     known_top: KeptRelease | None = None  # which groups were chosen
     ranks: tuple[int, ...] | None = None  # the choice that was drawn for this question
     charge: int | None = None  # that has paid for what was drawn
@@ -64,6 +65,11 @@ class Question:
     def asks_report(self) -> bool:
         """Tell whether it is to be reported anew what was cut."""
         return self.block.report is not None and self.known_report is None
+
+    @property
+    def finder(self) -> Block | None:
+        """Return what finds the groups before the rest can be asked; None where they are known."""
+        return self.block.groups.finder if isinstance(self.block.groups, GroupsFoundFirst) else None
 
     @property
     def asks_top(self) -> bool:
@@ -92,7 +98,8 @@ class Question:
     @property
     def _chosen(self) -> list[Kept]:
         """List the bounds and lists of groups that noise has chosen."""
-        chosen: list[Kept] = [(kept,) for kept in (*self.known_bounds.values(), self.known_top) if kept is not None]
+        known = (*self.known_bounds.values(), self.known_list, self.known_top)
+        chosen: list[Kept] = [(kept,) for kept in known if kept is not None]
         if isinstance(self.block.groups, PrivateGroups) and self.groups is not None:
             chosen.append(self.known[self.block.groups.measure])
         return chosen
@@ -114,7 +121,9 @@ class Question:
         )
         if self.asks_report:
             statements = (kernel.tally(report_statement(self.block)), *statements)
-        return (kernel.tally(self.block.tally), *statements) if self.fresh_ladders and self.block.tally else statements
+        if self.fresh_ladders and self.block.tally:
+            statements = (kernel.tally(self.block.tally), *statements)
+        return statements if self.finder is None else (kernel.bounded(self.finder.statement), *statements)
 
     @property
     def statement(self) -> Statement:
@@ -137,15 +146,16 @@ class Question:
         ladders = tuple(mechanism_of_ladder(self.block.ladders[index]) for index in self.fresh_ladders)
         report = (Mechanism.pure(self.block.report),) if self.block.report and self.asks_report else ()
         top = (mechanism_of_top(self.block.top),) if self.block.top and self.asks_top else ()
-        return (
+        finder = () if self.finder is None else mechanisms_of(self.finder)
+        return finder + (
             ladders + report + top + tuple(mechanism_of(self.block, index) for index in self.block.paying(self.fresh))
         )
 
     @property
     def kept(self) -> Kept:
         """List what is shown again, bounds and reports included."""
-        others = (release for release in (self.known_report, self.known_top) if release is not None)
-        return (*self.known_bounds.values(), *others, *self.answered)
+        others = (self.known_list, self.known_report, self.known_top)
+        return (*self.known_bounds.values(), *(release for release in others if release is not None), *self.answered)
 
     @property
     def answered(self) -> Kept:
@@ -166,9 +176,9 @@ class Question:
     def sources(self) -> tuple[int, ...]:
         """Of which releases it is made, and which are of which measure."""
         bounds = (number for index, kept in self.known_bounds.items() for number in (-1 - index, *_named([kept])))
-        report = () if self.known_report is None else (0, *_named([self.known_report]))
+        others = (kept for kept in (self.known_list, self.known_report) if kept is not None)
         return (
-            *report,
+            *(number for kept in others for number in (0, *_named([kept]))),
             *bounds,
             *(n for index, releases in self.known.items() for n in (-1 - index, *_named(releases))),
             *(n for index, cells in self.cells.items() for n in (-1 - index, *_numbers(cells))),
@@ -208,8 +218,16 @@ class Question:
             block=block,
             key=block_key(block, context.rulebook),
             bounds=tuple(zip(self._ladders_as_paid(), bounds, strict=True)),
-            chosen=tuple(self._choice(self.block.ladders[index], bound) for index, bound in chosen.items()),
+            chosen=(
+                *self.chosen,
+                *(self._choice(self.block.ladders[index], bound) for index, bound in chosen.items()),
+            ),
         )
+
+    def over(self, groups: Sequence[Group], context: StatementContext) -> "Question":
+        """The question over the list of groups that was found for it: of a known list all that is known may serve."""
+        block = over(self.block, groups, context.rulebook.kernel, context.rulebook.policy.group_size)
+        return replace(self, block=block, groups=known_groups(block))
 
     def _ladders_as_paid(self) -> Iterator[Ladder]:
         """The ladders with the ε of the choices that are known, which may be of another question."""

@@ -24,7 +24,6 @@ from proxy.recent_values import RecentValues
 from rules.accounting.budgets import period_of, span_of
 from rules.accounting.store import LedgerStore, Promise
 from rules.catalog import Catalog
-from rules.mechanisms.release_plan import PrivateGroups
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.policy.model import Policy
 from rules.refusal import Mismatch
@@ -80,8 +79,7 @@ def _enforced(plan: Plan, request: Request, rulebook: Rulebook) -> Plan:
     """
     kernel, size = rulebook.kernel, rulebook.policy.group_size
     blocks, foreseen = (tuple(enforced(block, kernel, size) for block in part) for part in (plan.blocks, plan.foreseen))
-    found = (block.groups for block in blocks if isinstance(block.groups, PrivateGroups))
-    epsilon, delta = sum(block.epsilon for block in blocks), sum(groups.delta for groups in found)
+    epsilon, delta = sum(block.epsilon for block in blocks), sum(block.delta for block in blocks)
     if epsilon > request.epsilon or delta > request.delta:
         raise Mismatch("the plan spends more than the statement may")
     return replace(plan, blocks=blocks, foreseen=foreseen)

@@ -17,7 +17,7 @@ from rules.frozen import frozen, replace
 from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top, price
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import INTEGERS, calibrated, check_parameters, loss
-from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups
+from rules.mechanisms.release_plan import Block, Choice, GroupsFoundFirst, Measure, PrivateGroups
 from rules.policy.model import NoiseKind
 
 _UP = Context(prec=120, rounding=ROUND_CEILING)
@@ -283,6 +283,7 @@ def mechanisms_of(block: Block) -> tuple[Mechanism, ...]:
     ladders = tuple(map(mechanism_of_ladder, block.ladders))
     report = () if block.report is None else (Mechanism.pure(block.report),)
     top = () if block.top is None else (mechanism_of_top(block.top),)
-    return (
+    finder = mechanisms_of(block.groups.finder) if isinstance(block.groups, GroupsFoundFirst) else ()
+    return finder + (
         ladders + report + top + tuple(mechanism_of(block, index) for index in block.paying(range(len(block.measures))))
     )

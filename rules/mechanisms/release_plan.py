@@ -266,7 +266,24 @@ class PrivateGroups:
     delta: Decimal
 
 
-Groups = PublicGroups | GroupProduct | PrivateGroups
+@frozen
+class GroupsFoundFirst:
+    """Groups that another block of the same answer finds; this one is then asked over their list, as over a known one.
+
+    Each unit counts in one group for the threshold, which finds more groups, and then in all that were found.
+    """
+
+    finder: "Block"
+
+
+@frozen
+class FoundGroups(PublicGroups):
+    """The list that a finder has released for this very answer, or for an equal one."""
+
+    finder: "Block | None" = None
+
+
+Groups = PublicGroups | GroupProduct | FoundGroups | PrivateGroups | GroupsFoundFirst
 
 BarEnd = Literal["margin", "low", "high"]
 
@@ -338,7 +355,18 @@ class Block:
         """Add up what a fresh answer costs."""
         paying = (self.measures[index] for index in self.paying(range(len(self.measures))))
         own = sum((mechanism.epsilon for mechanism in (*paying, *self.ladders)), Decimal(0))
+        own += self.groups.finder.epsilon if isinstance(self.groups, GroupsFoundFirst) else 0
         return own + (self.report or 0) + (0 if self.top is None else self.top.epsilon)
+
+    @property
+    def delta(self) -> Decimal:
+        """Return what the threshold of a fresh answer costs."""
+        match self.groups:
+            case PrivateGroups(delta=delta):
+                return delta
+            case GroupsFoundFirst(finder=finder):
+                return finder.delta
+        return Decimal(0)
 
     def paying(self, fresh: Iterable[int]) -> tuple[int, ...]:
         """Of measures to be drawn those that are paid for: the first of each vector, and all others."""

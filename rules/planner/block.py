@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
 
-from rules.aggregates.contributions import Contribution, Recipe, Selection, expressions_of
+from rules.aggregates.contributions import Contribution, Recipe, Selection, Typical, expressions_of
 from rules.aggregates.estimates import estimate, notices_of_reports
 from rules.aggregates.recipes import choose, chosen_rows, split
 from rules.algebra.joint_domains import joints
@@ -114,22 +114,25 @@ def draft_block(
     counted = node if listing is None else keyed.unlisted
     rows = to_script(counted)
     relation = kernel.relation(rows)
-    bounding = bounding_of(node.facts, keyed.keys, cap, request, is_private=listing is None)
     is_single = relation.known.is_single
-    bounding = replace(bounding, is_single=is_single, rows=1 if is_single else bounding.rows)
+    rows_counted = 1 if is_single else bounding_of(node.facts, keyed.keys, cap, request, is_private=False).rows
     auto = Auto.of(node, request, context, is_declared=cap.is_declared)
-    block_recipes = recipes_of(aggregates, request.confidence, keyed, context, bounding.rows, site.source.node)
+    block_recipes = recipes_of(aggregates, request.confidence, keyed, context, rows_counted, site.source.node)
     recipes = choose(auto.with_own_bounds(block_recipes))
+    finds_first = listing is None and not is_single and _finds_first(recipes, keyed, request)
+    is_private = listing is None and not finds_first  # so that a threshold decides in the block itself
+    bounding = bounding_of(node.facts, keyed.keys, cap, request, is_private=is_private)
+    bounding = replace(bounding, is_single=is_single, rows=rows_counted)
     about = () if context.policy.min_units is None else _who_are_counted(aggregates, keyed, context)
-    parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=listing is None), *about)))
+    parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=is_private), *about)))
     public = None if listing is None else listing.groups
     groups = None if public is None else len(public.rows)
-    bounding = auto.bounding(bounding, recipes, parts, node.facts, groups)
+    bounding = auto.bounding(bounding, recipes, parts, node.facts, groups, finds_first=finds_first)
     capped = tuple(part for part in parts if isinstance(part, Sum) and part.total is not None)
     bounding = replace(bounding, vectors=vectors_of(parts, (*bounding.own, *capped)))
     _check_choices(parts, public)
     check_size(aggregates.bars, 0 if public is None else len(public.rows), request.confidence)
-    notices += _notices(site, keyed, recipes, bounding, context, is_private=listing is None)
+    notices += _notices(site, keyed, recipes, bounding, context, is_private=is_private)
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     keyed = replace(keyed, columns=columns)
     names = CanonicalNames.of(keyed, relation, counted, context.time_zone, kernel, context.catalog)
@@ -140,8 +143,22 @@ def draft_block(
     asks_cut = request.cut and not is_single and (bounding.is_chosen or any(cut.what == "rows" for cut in cuts))
     return Draft(
         site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts, asks_cut=asks_cut, adds_up=adds_up,
-        about=about, is_in_one=in_one, remarks=_remarks(site.source.node, keyed, recipes, request),
+        about=about, is_in_one=in_one, finds_first=finds_first,
+        remarks=_remarks(site.source.node, keyed, recipes, request),
     )  # fmt: skip
+
+
+def _finds_first(recipes: Sequence[Recipe], keyed: Keyed, request: Request) -> bool:
+    """Whether groups are found before units are counted in them, as they may be in several.
+
+    Not where the session says in how many they count, nor where units are divided into blocks.
+    """
+    facts = keyed.source.node.facts
+    is_in_one = all(ids_in(key) <= facts.determined for key in keyed.keys)
+    if request.groups_per_unit is not None or is_in_one or facts.unit is None or facts.unit.column is None:
+        return False
+    parts = [part for recipe in recipes for part in recipe.parts]
+    return any(isinstance(part, Units) for part in parts) and not any(isinstance(part, Typical) for part in parts)
 
 
 def _remarks(node: Node, keyed: Keyed, recipes: Sequence[Recipe], request: Request) -> tuple[str, ...]:

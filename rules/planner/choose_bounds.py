@@ -68,17 +68,22 @@ class Auto:
         parts: Sequence[Contribution],
         facts: Facts,
         groups: int | None,
+        *,
+        finds_first: bool,
     ) -> Bounding:
         """The bounding with ladders, where lower bounds can pay and rows have a unit to be bounded by.
 
-        Of `groups` that are listed a unit may be in all; where they are found, in as many as their threshold counts.
+        Of `groups` that are listed, or found first, a unit may be in all; of others that are found, in as many as their
+        threshold counts.
         """
         own = dict.fromkeys(_total(recipe) for recipe in recipes if self._is_own(recipe))
         sums = tuple(part for part in own if part is not None and declared.rows * part.reach >= LEAST_CEILING)
         by_rows = any(part not in own and not isinstance(part, Units | Typical) for part in parts)
         is_chosen = self.rows and by_rows and declared.rows >= LEAST_CEILING
-        by_groups = self.rows and groups is not None and any(isinstance(part, Units) for part in parts)
-        chooses_groups = by_groups and not declared.limits_groups and min(declared.groups, groups or 0) >= LEAST_CEILING
+        counts_units = any(isinstance(part, Units) for part in parts)
+        by_groups = counts_units and not declared.limits_groups and (finds_first or (self.rows and groups is not None))
+        most = declared.groups if groups is None else min(declared.groups, groups)
+        chooses_groups = by_groups and most >= LEAST_CEILING
         if declared.is_single:
             return replace(declared, own=sums)
         has_identity = facts.unit is not None and facts.unit.column is not None
@@ -126,7 +131,7 @@ def find_ladders(
         ladders_of_measures.append(("rows", "rows", rungs_to(bounding.rows), Fraction(1)))
     if bounding.chooses_groups:
         ladders_of_measures.append(
-            ("groups", "groups", rungs_to(min(bounding.groups, shares.groups or 1)), Fraction(1))
+            ("groups", "groups", rungs_to(min(bounding.groups, shares.groups or bounding.groups)), Fraction(1))
         )
     for total in bounding.own:
         most = bounding.rows * total.reach if total.total is None else total.total

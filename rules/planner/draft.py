@@ -17,6 +17,7 @@ from rules.aggregates.contributions import Contribution, Pick, Recipe, Typical
 from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
 from rules.frozen import frozen, replace
+from rules.kernel.bounded import Statement
 from rules.kernel.keys import Key
 from rules.kernel.measures import Units
 from rules.kernel.script import Script
@@ -30,6 +31,8 @@ from rules.mechanisms.release_plan import (
     Choice,
     Cut,
     FromEnd,
+    Groups,
+    GroupsFoundFirst,
     Ladder,
     LeastUnits,
     Measure,
@@ -95,6 +98,7 @@ class Draft:
     adds_up: bool  # whether totals of grouping sets are sums over the groups of all keys
     about: tuple[Units, ...]  # by recipe: who are counted for min_units of the rules; empty: nobody is
     is_in_one: bool  # whether each unit is in one group at most
+    finds_first: bool = False  # whether units count in all groups, which are found before
     remarks: tuple[str, ...] = ()  # on the statement's own words, which EXPLAIN repeats
     top: int | None = None  # so many groups are chosen, and no other is answered
 
@@ -126,9 +130,9 @@ class Draft:
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
-        """Return what is paid for: the vectors, then the ladders, and last the report of what was cut."""
+        """Return what is paid for: the vectors, ladders, the list of groups, and last the report of what was cut."""
         uses = [recipe.parts for recipe in self.recipes]
-        listing = () if self.public is not None else (Units(),)
+        listing = () if self.public is not None or self.finds_first else (Units(),)
         uses += [
             (mechanism,) for mechanism in dict.fromkeys((*listing, *self.about))
         ]  # which groups, and numbers, are shown
@@ -138,7 +142,8 @@ class Draft:
             weight_of_ladder(self.groups, min((weights[vector] for vector in indices), default=Fraction(1)))
             for indices in bounded
         )
-        return weights + ladders + (weight_of_report(self.groups, weights),) * self.asks_cut
+        finder = (Fraction(1),) * self.finds_first
+        return weights + ladders + finder + (weight_of_report(self.groups, weights),) * self.asks_cut
 
     def choosing(self, shown: Callable[[], int | None]) -> "Draft":
         """The draft of a block of which so many groups are shown, the largest. They are chosen where that is better."""
@@ -169,9 +174,27 @@ class Draft:
         shares = Shares(own, others, self.groups, size, is_pure=self.context.policy.is_pure)
         steps = find_ladders(self.bounding, self.recipes, shares, self.names.part, is_declared=self.is_declared)
         measures = tuple(self._measure(part, own) for part in self.parts)
-        block = replace(self._block(measures, steps, delta), report=epsilons[-1] if self.asks_cut else None)
+        finder = self._finder(epsilons[vectors + ladders], delta) if self.finds_first else None
+        block = replace(self._block(measures, steps, delta, finder), report=epsilons[-1] if self.asks_cut else None)
         block = _with_typical_words(enforced(block, self.kernel, size), size)
         return block if self.public is not None else _with_threshold(block, size)
+
+    def _finder(self, epsilon: Decimal, delta: Decimal) -> Block:
+        """The block that finds the groups: a count of units, each in one of its groups."""
+        bounding = replace(self.bounding, groups=1, limits_groups=True, is_chosen=False, chooses_groups=False, own=())
+        statement = Statement(self.rows, self.keys, (Units(),), bounding.rows, groups_per_unit=1)
+        return Block(
+            canonical=self.names.block(bounding) + _origins(self.context),
+            statement=statement,
+            keys=self.keyed.columns,
+            groups=PrivateGroups(0, delta),
+            measures=(Measure(self.names.part(Units()), 1, epsilon, at_most_one=True),),
+            outputs=(),
+            output_types=(),
+            tables=_tables(self.keyed.source.node),
+            level=self.level,
+            least_units=None if self.least is None else LeastUnits((), self.least),
+        )
 
     def _measure(self, part: Contribution, epsilons: Sequence[Decimal]) -> Measure | Choice:
         """A measure before the kernel has said how far one unit moves it."""
@@ -183,7 +206,9 @@ class Draft:
         if isinstance(part, Typical):
             return self._typical(part, epsilon)
         shared = number if len(vector) > 1 else None
-        decides = self.public is None and part == Units()  # which groups are shown, by the tail of a Laplace law
+        decides = (
+            self.public is None and not self.finds_first and part == Units()
+        )  # which groups are shown, by the tail of a Laplace law
         noise: NoiseKind = "laplace" if decides else self.context.policy.noise
         return Measure(name, 1, epsilon, chosen_by, shared, noise, at_most_one=isinstance(part, Units))
 
@@ -202,15 +227,23 @@ class Draft:
             name, 1, epsilon, statement_with(blocks=blocks), len(part.candidates), target, end=end, blocks=blocks
         )
 
-    def _block(self, measures: tuple[Measure | Choice, ...], ladders: tuple[Ladder, ...], delta: Decimal) -> Block:
+    def _block(
+        self, measures: tuple[Measure | Choice, ...], ladders: tuple[Ladder, ...], delta: Decimal, finder: Block | None
+    ) -> Block:
         node, bounding, public, least = self.keyed.source.node, self.bounding, self.public, self.least
         made = (recipe.output(tuple(map(self.parts.index, recipe.parts))) for recipe in self.recipes)
         outputs = placed(tuple(made), len(measures))
+        if public is not None:
+            groups: Groups = public
+        else:
+            groups = PrivateGroups(self.parts.index(Units()), delta) if finder is None else GroupsFoundFirst(finder)
         return Block(
             canonical=self.canonical,
-            statement=statement_of(self.rows, self.keys, self.parts, bounding),
+            statement=replace(
+                statement_of(self.rows, self.keys, self.parts, bounding), finds_groups=not self.finds_first
+            ),
             keys=self.keyed.columns,
-            groups=public if public is not None else PrivateGroups(self.parts.index(Units()), delta),
+            groups=groups,
             measures=measures,
             outputs=outputs,
             output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in self.recipes),
@@ -283,11 +316,12 @@ def _explanation(
 
 def _with_threshold(block: Block, group_size: int) -> Block:
     """From about how many units on a group is shown, where groups are found in the data."""
-    assert isinstance(block.groups, PrivateGroups)
-    units = block.measures[block.groups.measure]
+    finder = block.groups.finder if isinstance(block.groups, GroupsFoundFirst) else block
+    assert isinstance(finder.groups, PrivateGroups)
+    units = finder.measures[finder.groups.measure]
     assert isinstance(units, Measure), "units are counted, never chosen"
-    least = find_threshold(units, block.groups.delta, group_size=group_size)
-    most = "at most " if block.ladders else ""
+    least = find_threshold(units, finder.groups.delta, group_size=group_size)
+    most = "at most " if finder is block and block.ladders else ""
     if block.least_units is not None:
         least = max(least, block.least_units.units)
     line = ("groups", f"found in the data, by threshold: from {most}about {least:,} units on")

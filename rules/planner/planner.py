@@ -18,7 +18,7 @@ from rules.frozen import frozen, replace
 from rules.functions.function import UnreadLiterals
 from rules.kernel.ground import Ground
 from rules.mechanisms.cost import share
-from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
+from rules.mechanisms.release_plan import Bar, BarEnd, Block
 from rules.planner.advise import advised, find_position, with_outer_columns, with_unit_columns
 from rules.planner.arrays import Arrays, Place
 from rules.planner.block import check_encoding, draft_block
@@ -186,7 +186,7 @@ def _plan(
     system_view_holes = SystemViewHoles(request.search_path, len(request.parameter_types) + columns)
     outer = outer_statement(tree, places, system_view_holes, words)
     check_outer(tree, tables, words)
-    delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
+    delta = sum((block.delta for block in blocks), Decimal(0))
     made = Plan(
         blocks=tuple(blocks),
         outer=outer,

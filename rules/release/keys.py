@@ -107,6 +107,11 @@ def read_label(cell: bytes, codec: str) -> str:
     return _UNREAD + cell.decode("latin-1")
 
 
+def is_unread(label: Text) -> bool:
+    """Tell whether a label is bytes that are no text in the database's encoding."""
+    return label is not None and label.startswith(_UNREAD)
+
+
 def shown_label(label: Text) -> Text:
     r"""Return what is shown of a label: of one that is no text its bytes, those beyond ASCII after a backslash.
 
@@ -114,7 +119,7 @@ def shown_label(label: Text) -> Text:
         >>> shown_label("Málaga"), shown_label(read_label(b"M\xff", "utf-8"))
         ('Málaga', 'M\\xff')
     """
-    if label is None or not label.startswith(_UNREAD):
+    if label is None or not is_unread(label):
         return label
     return label[1:].encode("latin-1").decode("ascii", "backslashreplace")
 

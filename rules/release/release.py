@@ -16,7 +16,15 @@ from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import Noise, add, in_whole
 from rules.mechanisms.exponential_choice import choose
 from rules.mechanisms.noised_outputs import CentredSum, Count, Sum, Text
-from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups, PublicGroups, Top
+from rules.mechanisms.release_plan import (
+    Block,
+    Choice,
+    GroupsFoundFirst,
+    Measure,
+    PrivateGroups,
+    PublicGroups,
+    Top,
+)
 from rules.mechanisms.threshold import find_threshold
 from rules.release.estimates import laws_of_chance, values_of_chance
 from rules.release.keys import Cell, Group, Key, group_of, in_bytes, in_order, is_known, keys_of, shown_label
@@ -275,7 +283,7 @@ def known_groups(block: Block) -> tuple[Group, ...] | None:
     match block.groups:
         case PublicGroups(rows=rows):
             return rows if block.top is None else None
-        case PrivateGroups():
+        case PrivateGroups() | GroupsFoundFirst():
             return None
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from rules.frozen import replace
-from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
+from rules.kernel.bounded import GroupLadder, RowLadder, Statement, SumLadder
+from rules.kernel.keys import Found, Key, Listed
 from rules.kernel.measures import MOST_SENSITIVE, Sum
 from rules.kernel.special.blocks import BlockStatement
 from rules.kernel.statement import Bounded, Measured, Numbers, Texts
@@ -16,12 +17,24 @@ from rules.mechanisms.additive import NOISES
 from rules.mechanisms.cost import LEAST_PRICE
 from rules.mechanisms.exponential_choice import place_for_extreme, shift_of, step
 from rules.mechanisms.noised_outputs import MOST_CANDIDATES, MOST_DIGITS, Estimate, InDigits
-from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups, Top
+from rules.mechanisms.release_plan import (
+    Block,
+    Choice,
+    FoundGroups,
+    FromEnd,
+    GroupsFoundFirst,
+    Measure,
+    PrivateGroups,
+    PublicGroups,
+    Top,
+)
 from rules.refusal import Mismatch, TooComplex
+from rules.release.keys import Group, is_unread
 from rules.release.outputs import show
 from rules.release.release import plain_measure
 from rules.replay import Kernel
 from rules.sql.session_settings import LEAST_CONFIDENCE, MOST_CONFIDENCE
+from rules.values.expression import Expression
 
 _MANY = 1_000  # rows, of which every statistic is defined
 
@@ -48,7 +61,54 @@ def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
         _check_range(measure, group_size)
     _check_outputs(block)
     plain = None if block.plain is None else enforced(block.plain, kernel, group_size)
-    return replace(block, measures=measures, top=_enforced_top(block, numbers), plain=plain)
+    groups = block.groups
+    if isinstance(groups, GroupsFoundFirst):
+        groups = GroupsFoundFirst(_enforced_finder(groups.finder, kernel, group_size))
+    return replace(block, groups=groups, measures=measures, top=_enforced_top(block, numbers), plain=plain)
+
+
+def _enforced_finder(finder: Block, kernel: Kernel, group_size: int) -> Block:
+    """The block that finds groups, by units that count in one group each: nothing else is released of it."""
+    if not isinstance(finder.groups, PrivateGroups) or len(finder.measures) != 1 or finder.ladders or finder.outputs:
+        raise Mismatch("the plan finds groups by more than a count of units")
+    return enforced(finder, kernel, group_size)
+
+
+def over(block: Block, groups: Sequence[Group], kernel: Kernel, group_size: int) -> Block:
+    """The block over the list that its finder has released, as over any list that is known.
+
+    A label that is no text in the database's encoding cannot be looked up, so its group is left out.
+    """
+    finder = block.groups.finder if isinstance(block.groups, GroupsFoundFirst) else None
+    rows = tuple(group for group in groups if not any(map(is_unread, group)))
+    keys = (_listed(block.statement.keys, rows),)
+    choices = (
+        replace(measure, statement=replace(measure.statement, keys=(*keys, measure.statement.keys[-1])))
+        if isinstance(measure, Choice) and isinstance(measure.statement, Statement)
+        else measure
+        for measure in block.measures
+    )
+    made = replace(
+        block,
+        groups=FoundGroups(rows, tuple((place,) for place in range(len(rows))), finder),
+        statement=replace(block.statement, keys=keys),
+        measures=tuple(choices),
+        ladders=tuple(ladder.over(len(rows)) for ladder in block.ladders),
+        tally=None if block.tally is None else replace(block.tally, keys=keys),
+    )
+    return enforced(made, kernel, group_size)
+
+
+def _listed(keys: Sequence[Key], rows: Sequence[Group]) -> Listed:
+    """One list of the combinations of all keys."""
+    expressions = list[Expression]()
+    for key in keys:
+        match key:
+            case Found(expression=expression) | Listed(expressions=(expression,)):
+                expressions.append(expression)
+            case _:
+                raise Mismatch("the plan finds groups by a key that has no value of its own")
+    return Listed(tuple(expressions), tuple(rows))
 
 
 def _enforced_top(block: Block, numbers: Bounded | Numbers) -> Top | None:
@@ -168,7 +228,7 @@ def _check_keys(block: Block, numbers: Bounded | Numbers) -> None:
     A measure that is read as one more key would tell its number by the group in which the others stand.
     """
     has_texts = any(isinstance(key, Texts) for key in numbers.keys)
-    if has_texts != isinstance(block.groups, PrivateGroups):
+    if has_texts != isinstance(block.groups, PrivateGroups | GroupsFoundFirst):
         raise Mismatch("the plan lists groups that its statement finds, or the other way round")
     is_nothing_shown = isinstance(block.groups, PublicGroups) and not block.groups.rows
     if not is_nothing_shown and len(numbers.keys) != block.key_cells:
@@ -188,6 +248,9 @@ def _check_vectors(block: Block, measured: Sequence[Measured]) -> None:
 
 def _check_threshold(block: Block, numbers: Bounded | Numbers) -> None:
     match block.groups:
+        case GroupsFoundFirst():
+            if numbers.threshold is not None:
+                raise Mismatch("the plan finds its groups twice")
         case PrivateGroups(measure=index):
             summed = [place for place, measure in enumerate(block.measures) if isinstance(measure, Measure)]
             place = None if numbers.threshold is None else numbers.threshold.measure

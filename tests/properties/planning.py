@@ -18,13 +18,13 @@ from rules.kernel.ground import Ground
 from rules.kernel.special.blocks import BlockStatement
 from rules.mechanisms.draw import in_whole
 from rules.mechanisms.noised_outputs import Text
-from rules.mechanisms.release_plan import Block, Measure, PublicGroups
+from rules.mechanisms.release_plan import Block, GroupsFoundFirst, Measure, PublicGroups
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.release.bound_ladder import tallies
 from rules.release.release import Noised, columns
-from rules.release.sensitivity import settled
+from rules.release.sensitivity import over, settled
 from rules.replay import Kernel
 from tests.mechanisms.sent import sent
 from tests.planner.planned import groups_by_cells, public_groups
@@ -143,7 +143,13 @@ class Lab:
         self.kernels[:] = [kernel]
         while isinstance(made := plan(request, policy, self.catalog, kernel), NeedsInner):
             request = replace(request, released=(*request.released, self._answered(made, request, policy)))
-        return made
+        return replace(made, blocks=tuple(map(self._over_found, made.blocks)))
+
+    def _over_found(self, block: Block) -> Block:
+        """The block over all groups that its rows have now, where another one finds them first."""
+        if not isinstance(block.groups, GroupsFoundFirst):
+            return block
+        return over(block, tuple(self.exact(block.groups.finder)), self.kernel, 1)
 
     def _answered(self, first: NeedsInner, request: Request, policy: Policy) -> InnerAnswer:
         """The rows of an inner query, exactly."""
