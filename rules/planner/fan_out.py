@@ -162,7 +162,7 @@ def _counted_rows(sql: str, read: tuple[TableName, ...], context: PlannerContext
     released = next((inner_answer for inner_answer in context.released if inner_answer.inner == inner), None)
     if released is None:
         raise Needed(inner)
-    ((most, mean, square),) = released.rows
+    most, mean, square = released.rows[0] if released.rows else (None, None, None)
     if most is None or mean is None or square is None or int(most) == 0:
         return FanOut()
     return FanOut(int(most), Fraction(mean), Fraction(square))

@@ -35,7 +35,7 @@ def spent(session: Session) -> object:
 
 def test_a_unit_counts_in_every_found_group(session: Session, shop: RealDatabase) -> None:
     with shop.connect() as real:
-        truth = dict(real.execute(BY_MONTH).fetchall())
+        truth: dict[str, int] = dict(real.execute(BY_MONTH).fetchall())
 
     found, words = told(session, BY_MONTH)
 

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import Block, Choice, PrivateGroups
+from rules.mechanisms.release_plan import Block, Choice, PublicGroups
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from tests.properties import wide_rows as wide
@@ -104,7 +104,7 @@ def _numbers(lab: Lab, sql: str, rules: Policy, zone: str) -> Iterator[tuple[tup
 
 
 def _of_block(lab: Lab, block: Block) -> Iterator[tuple[tuple[object, ...], object]]:
-    exact, groups = lab.exact(block), None if isinstance(block.groups, PrivateGroups) else block.groups.rows
+    exact, groups = lab.exact(block), block.groups.rows if isinstance(block.groups, PublicGroups) else None
     place = 0
     for measure in block.measures:
         key = (block.canonical, measure.name, measure.sensitivity, groups)
