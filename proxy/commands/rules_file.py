@@ -68,6 +68,8 @@ def check(
     can_start = not any(finding.severity is Severity.ERROR for finding in findings)
     epsilons_shown = tuple(sorted({*(epsilons or (policy.defaults.epsilon, policy.defaults.max_epsilon))}))
     uses = tuple(expected_errors(shown, look.catalog, epsilons_shown)) if can_start else ()
+    useless = [finding for use in uses for finding in use.findings(shown)]
+    findings = by_severity(sorted([*findings, *useless], key=lambda finding: source.line_of(finding.path)))
     report = CheckReport(rules, source, policy, findings, uses, epsilons_shown)
     for line in (report.as_json(),) if as_json else report.as_text():
         say(line)

@@ -20,9 +20,12 @@ from rules.mechanisms.release_plan import Block
 from rules.planner.column_facts import ColumnFacts, column_facts
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
+from rules.policy.finding import Finding, warning
 from rules.policy.model import Policy, TableRules, table_name
+from rules.policy.rules_yaml import dotted
 from rules.refusal import Refusal
 from rules.replay import Kernel
+from rules.values.types import type_of
 
 
 @frozen
@@ -43,6 +46,18 @@ class TableUse:
     public: bool
     questions: tuple[ExpectedError, ...] = ()
     not_covered: tuple[str, ...] = ()
+    is_only_counted: bool = False  # no column can be grouped or summed
+    unbounded: tuple[str, ...] = ()  # columns that are summed within the range of their type alone
+
+    def findings(self, policy: Policy) -> Iterator[Finding]:
+        """Yield what of these uses is none."""
+        path = dotted(("tables", next(text for text in policy.tables if table_name(text) == self.table.name)))
+        if self.is_only_counted:
+            words = "only its rows can be counted: no column can be grouped or summed"
+            yield warning(path, words, "give columns bounds, or values, or the budget a delta")
+        for name in self.unbounded:
+            words = "without bounds its sums have noise as wide as the whole range of its type"
+            yield warning(f"{path}.columns.{name}", words, "give its lower and upper")
 
 
 _CHOSEN = "count of rows: its error is known where rows_per_unit is given; without it the cap is chosen by each query"
@@ -66,6 +81,7 @@ def expected_errors(policy: Policy, catalog: Catalog, epsilons: Sequence[Decimal
     for _, group in groupby(column_facts(policy, catalog), key=lambda fact: fact.table.name):
         columns = list(group)
         table = columns[0].table
+        useless = _is_only_counted(columns, policy), _unbounded(columns)
         if columns[0].is_public:
             yield TableUse(table, public=True)
             continue
@@ -73,10 +89,10 @@ def expected_errors(policy: Policy, catalog: Catalog, epsilons: Sequence[Decimal
         if isinstance(rows, Refusal):
             yield TableUse(table, public=False, not_covered=(f"count of rows: {rows.message}",))
         elif rows.at_most and _has_no_cap(table, policy):
-            yield TableUse(table, public=False, not_covered=(_CHOSEN,))
+            yield TableUse(table, False, (), (_CHOSEN,), *useless)
         else:
             expected_errors = [rows, *planner.counts(columns), *planner.sums(columns)]
-            yield TableUse(table, False, tuple(expected_errors), tuple(_not_covered(columns, policy)))
+            yield TableUse(table, False, tuple(expected_errors), tuple(_not_covered(columns, policy)), *useless)
 
 
 @frozen
@@ -131,6 +147,36 @@ class ErrorPlanner:
                 error = self.ask(f"sum of {column.column.name}", sql)
                 if isinstance(error, ExpectedError):
                     yield error
+
+
+def _is_only_counted(columns: Sequence[ColumnFacts], policy: Policy) -> bool:
+    return not any(
+        column.can_be_summed or column.groups == "known" or (column.groups == "found" and policy.budget.delta)
+        for column in columns
+        if not _is_key(column)
+    )
+
+
+def _unbounded(columns: Sequence[ColumnFacts]) -> tuple[str, ...]:
+    """Numbers that are summed within all that their type holds; nobody sums those of keys."""
+    numbers = [column for column in columns if column.can_be_summed and not _is_key(column)]
+    return tuple(number.column.name for number in numbers if _has_range_of_type(number))
+
+
+def _has_range_of_type(column: ColumnFacts) -> bool:
+    """Return whether nothing narrows it: a smallint, or a numeric of so many digits."""
+    if column.bounds.source != "catalog" or column.bounds.lower is None or column.bounds.upper is None:
+        return False
+    lower, upper, kind = Decimal(column.bounds.lower), Decimal(column.bounds.upper), type_of(column.column)
+    if kind.base == "numeric" and kind.size is not None and kind.scale is not None:
+        most = Decimal(1).scaleb(kind.size - kind.scale) - Decimal(1).scaleb(-kind.scale)
+        return lower == -most and upper == most
+    return kind.base == "int2" and lower == -32768 and upper == 32767
+
+
+def _is_key(column: ColumnFacts) -> bool:
+    keys = [key.columns for key in column.table.keys] + [key.columns for key in column.table.foreign_keys]
+    return any(column.column.name in names for names in keys)
 
 
 def _has_no_cap(table: Table, policy: Policy) -> bool:

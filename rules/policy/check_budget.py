@@ -12,6 +12,7 @@ from rules.policy.rules_yaml import dotted
 def check_budgets(policy: Policy) -> Iterator[Finding]:
     """All that follows from the rules alone."""
     yield from _delta(policy)
+    yield from _for_ever(policy)
     yield from _statement(policy)
     yield from _whole(policy)
     yield from _noise(policy)
@@ -42,6 +43,18 @@ def _delta(policy: Policy) -> Iterator[Finding]:
             f"{delta} of one statement is above the whole budget's {budget.delta}: no groups can be found in the data"
         )
         yield error("defaults.delta", words, "remove it: the default is a 2000th of the budget's")
+
+
+def _for_ever(policy: Policy) -> Iterator[Finding]:
+    """A budget that is never new is a lifetime promise, and ends the analysts' work once it is spent."""
+    budget, epsilon = policy.budget, policy.defaults.epsilon
+    if budget.per != "ever" or not policy.analysts:
+        return
+    number = budget.epsilon // epsilon
+    statements = f"{number:,f} statement{'' if number == 1 else 's'} at ε {epsilon.normalize():f}"
+    more = ", or more where zCDP grants them," if budget.delta else ""
+    words = f"ever: {statements}{more} use up the budget of all analysts, then nothing new is answered for ever"
+    yield warning("budget.per", words, "per: month renews it; the losses of all months add up")
 
 
 def _statement(policy: Policy) -> Iterator[Finding]:

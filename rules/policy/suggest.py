@@ -34,8 +34,8 @@ tables:
 FOOTER = """\
 budget:                      # what all analysts together may learn
   epsilon: 20
-  delta: 0                   # 1e-6 would also show groups that are found in the data, once they are large
-  per: ever                  # or day, week, month
+  delta: 1e-6                # shows groups that are found in the data too, once they are large; 0 shows none of them
+  per: month                 # or day, week; ever is never renewed, and the only promise for a lifetime
 defaults: {epsilon: 0.1, max_epsilon: 1}
 analysts:
   ada: {password: "${ADA_VERIFIER}", epsilon: 5}   # "noisegate password" makes the verifier

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.commands.check_report import CheckReport
-from rules.catalog import TableName
+from rules.catalog import TableName, TypeName
 from rules.planner.expected_error import TableUse, expected_errors
 from rules.policy.finding import Finding, Severity
 from rules.policy.rules_yaml import Source
@@ -66,6 +66,33 @@ def test_what_is_missing_is_named(planner: Planner) -> None:
     missing = {use.table.name.name: " ".join(use.not_covered) for use in found}
     assert "groups by amount, note: no values and no δ" in missing["orders"]
     assert "count of rows: " in missing["order_items"]
+
+
+def test_what_is_of_no_use_to_analysts_is_warned_of(planner: Planner) -> None:
+    begin, end = shop_data.RULES.index("      city:"), shop_data.RULES.index("  orders:")
+    names = ("name", "email", "city", "country", "is_vip", "segment", "birth_date", "joined")
+    rules = shop_data.RULES[:begin] + "".join(f"      {name}: hidden\n" for name in names) + shop_data.RULES[end:]
+    policy = shop_data.policy(
+        rules=rules.replace("      unit_price: {lower: 0, upper: 100}\n", "      product_id: {}\n")
+    )
+
+    kinds = {
+        "quantity": TypeName("smallint", "int2"),
+        "unit_price": TypeName("numeric(6,2)", "numeric", (6 << 16 | 2) + 4),
+    }
+    items = next(each for each in planner.catalog.tables if each.name.name == "order_items")
+    columns = tuple(replace(each, type=kinds.get(each.name, each.type)) for each in items.columns)
+    tables = [replace(items, columns=columns, checks=()) if each is items else each for each in planner.catalog.tables]
+
+    uses = expected_errors(policy, replace(planner.catalog, tables=tuple(tables)), EPSILONS)
+    warned = {finding.path: finding.message for use in uses for finding in use.findings(policy)}
+
+    wide = "without bounds its sums have noise as wide as the whole range of its type"
+    assert warned == {
+        "tables.customers": "only its rows can be counted: no column can be grouped or summed",
+        "tables.order_items.columns.quantity": wide,
+        "tables.order_items.columns.unit_price": wide,
+    }
 
 
 def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: dict[str, TableUse]) -> None:

@@ -49,7 +49,7 @@ tables:
   customers: {{unit: id, columns: {{city: {{values: [Berlin]}}}}}}
   orders: {{unit: customer_id, rows_per_unit: 40, columns: {{amount: {{lower: 0, upper: 9}}}}}}
   items: {{unit: order_id -> orders.id, rows_per_unit: 200}}
-budget: {{epsilon: 20, delta: 1e-6}}
+budget: {{epsilon: 20, delta: 1e-6, per: month}}
 analysts: {{ada: {{password: "{VERIFIER}"}}}}
 """
 
@@ -396,6 +396,15 @@ def test_a_draft_leads_to_the_unit_by_its_key_where_the_column_that_refers_to_it
     assert "\n  loans:" not in suggest_rules(numbers, CARDS.name)
 
 
+def test_a_budget_that_is_never_new_is_warned_of_with_its_number_of_statements() -> None:
+    text = RULES.replace("epsilon: 20, delta: 1e-6, per: month", "epsilon: 5")
+    (found,) = [finding for finding in check_policy(policy(text), CATALOG) if finding.path == "budget.per"]
+    assert (str(found.severity), found.message) == (
+        "warning",
+        "ever: 50 statements at ε 0.1 use up the budget of all analysts, then nothing new is answered for ever",
+    )
+
+
 @pytest.mark.parametrize(
     ("budget", "severity", "path", "words"),
     [
@@ -440,7 +449,7 @@ def test_a_draft_leads_to_the_unit_by_its_key_where_the_column_that_refers_to_it
     ],
 )
 def test_an_absurd_budget_is_told_in_words(budget: str, severity: str, path: str, words: str) -> None:
-    text = RULES.replace("budget: {epsilon: 20, delta: 1e-6}", budget)
+    text = RULES.replace("budget: {epsilon: 20, delta: 1e-6, per: month}", budget)
 
     found = [
         finding for finding in check_policy(policy(text), CATALOG) if finding.path == path and words in finding.message
