@@ -24,7 +24,6 @@ class ServerSettings:
     max_logins_per_address: int = 50  # of these from one address; one more pushes out its oldest
     max_connections: int = 200
     max_connections_per_analyst: int = 50
-    max_message_bytes: int = 4 * 1024 * 1024
     drain_timeout_seconds: float = 30  # for what runs when the proxy is told to stop
 
 
@@ -50,6 +49,7 @@ class SessionSettings:
     idle_session_seconds: float | None = None
     usage: UsageLimits = UsageLimits()
     most_views: int = 10_000  # temporary ones, made in the life of a session
+    max_message_bytes: int = 64 * MEGABYTE  # of a client
     most_frame_bytes: int = 16 * 1024 * 1024  # of one message of the twin, rows aside, which are passed on as they come
 
 

@@ -51,6 +51,7 @@ def session_settings(namespace: argparse.Namespace) -> SessionSettings:
             namespace.temporary_files * MEGABYTE,
         ),
         most_views=namespace.max_views_per_session,
+        max_message_bytes=namespace.max_message * MEGABYTE,
         most_frame_bytes=namespace.max_message_megabytes * MEGABYTE,
     )
 
@@ -257,6 +258,13 @@ def _add_usage_limits(limits: argparse._ArgumentGroup) -> None:
         limits.add_argument(
             f"--{name}", type=count_of, default=megabytes, metavar="MB", help=f"{what} (default: {megabytes})"
         )
+    limits.add_argument(
+        "--max-message",
+        type=count_of,
+        default=64,
+        metavar="MB",
+        help="the largest message of a client, with the values of parameters (default: 64)",
+    )
     limits.add_argument(
         "--max-message-megabytes",
         type=count_of,

@@ -89,6 +89,10 @@ class ConsoleSession:
         self._pausing: asyncio.Task[Rows] | None = None
         self._task = asyncio.create_task(self._work())
 
+    def admits(self, kind: bytes, size: int) -> bool:
+        self._client.close(fatal("54000", "a message to the console has at most 64 KiB"))
+        return False
+
     def frame(self, kind: bytes, raw: bytes) -> None:
         self._frames.put_nowait((kind, raw))
 

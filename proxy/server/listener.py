@@ -17,6 +17,7 @@ from proxy.server.server_context import ServerContext
 from proxy.session.errors import SHUTDOWN, error_response, fatal
 from proxy.session.interfaces import Session
 from proxy.turns import Turn, wait_for_turn
+from proxy.wire.buffer import LARGE
 
 _UNREAD_BYTES: Final = 64 * 1024  # so much is still read of a client that has to wait: only a reader sees it leave
 _UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a slow reader before the session hears of it
@@ -38,6 +39,7 @@ class Client(asyncio.Protocol):
         self._is_closing = False
         self._is_paused = False  # by the session
         self._waits_for_turn = self._is_handing_over = False
+        self._admitted = 0  # bytes of a large message whose beginning is here
         self._cannot_write = False
         self._last_call: asyncio.TimerHandle | None = None
 
@@ -204,10 +206,18 @@ class Client(asyncio.Protocol):
                     wait_for_turn(self._take_turn)
                     break
                 frame = self._reception.buffer.next_frame()
+                kind, size = self._reception.buffer.begun if frame is None else (frame.kind, len(frame.raw))
+                if size > LARGE and size != self._admitted:
+                    if not self._session.admits(kind, size):
+                        if frame is None:
+                            self._reception.buffer.skip(size)
+                        continue
+                    self._admitted = size
                 if frame is None:
                     break
-                turn.took(len(frame.raw))
-                self._session.frame(frame.kind, frame.raw)
+                self._admitted = 0
+                turn.took(size)
+                self._session.frame(kind, frame.raw)
         except Exception as error:  # noqa: BLE001 - a violation, or as a last resort whatever else comes
             self._fail(error)
         finally:

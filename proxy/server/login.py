@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Coroutine, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from proxy.log import event, warn
 from proxy.metrics import LOGINS, LOGINS_REFUSED
@@ -19,6 +19,8 @@ from proxy.wire.conversation import Cancel, Event, Identified, Left, LoggedIn, S
 from proxy.wire.proxy_protocol import ProxyHeader
 from proxy.wire.scram import BadPassword
 from proxy.wire.startup import LoginRefused, StartupMessage
+
+MOST_MESSAGE_BYTES: Final = 1 << 30  # PostgreSQL's own limit; the session has one of its own
 
 
 class LoginClient(ClientPort, Protocol):
@@ -189,7 +191,7 @@ class LoginHandler:
         login = Login(startup.user, startup.database, startup.settings, self._peer, self._backend_key)
         session = await self._context.open_session(login, self._guest)
         self._deadline.cancel()
-        self.buffer.max_bytes = self._context.settings.max_message_bytes
+        self.buffer.max_bytes = MOST_MESSAGE_BYTES
         LOGINS.inc()
         event("client_logged_in", analyst=startup.user, peer=self._peer)
         self._guest.begin(session)

@@ -37,6 +37,7 @@ from proxy.session.replies import ROWS, Expected, Fate, Message, TwinRefusal, en
 from proxy.session.session_context import SessionContext
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import FAILED, IDLE
+from proxy.wire.codec import HEADER_SIZE
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse, Sync
 from rules.refusal import Refusal
 from rules.sql.statement import Kind, Reading, Statement, split_around
@@ -71,13 +72,14 @@ class Extended:
     # Parse
 
     def parse(self, raw: bytes) -> Work | None:
-        name, *texts = raw[5:].split(b"\0", 2)
-        if len(texts) < 2:
+        found = _two_texts(raw)
+        if found is None:
             self._relay.forward(Parse.kind, raw)  # malformed: the twin says so
             return None
-        reading = self._parts.find_reading(texts[0])
+        name, text = found
+        reading = self._parts.find_reading(text)
         if reading is None:
-            return self._read_and_parse(raw, name, texts[0])
+            return self._read_and_parse(raw, name, text)
         return self._parse(raw, name, reading)
 
     async def _read_and_parse(self, raw: bytes, name: bytes, text: bytes) -> None:
@@ -155,14 +157,15 @@ class Extended:
     # Bind
 
     def bind(self, raw: bytes) -> Work | None:
-        portal, *rest = raw[5:].split(b"\0", 2)
-        if len(rest) < 2:
+        found = _two_texts(raw)
+        if found is None:
             self._relay.forward(Bind.kind, raw)
             return None
-        if portal.startswith(_NOT_THEIRS) or rest[0].startswith(_RESERVED):
+        portal, statement = found
+        if portal.startswith(_NOT_THEIRS) or statement.startswith(_RESERVED):
             self.refuse(RESERVED_NAME)
             return None
-        name = self._text(rest[0])
+        name = self._text(statement)
         prepared = self._names.find_prepared(name)
         if prepared is None and self._names.are_changing:
             return self._bind_later(raw)
@@ -343,3 +346,10 @@ class Extended:
     def _text(self, name: bytes) -> str:
         """A name of the client; what its encoding cannot read stays as different as it was sent."""
         return name.decode(self._relay.codec, "surrogateescape")
+
+
+def _two_texts(raw: bytes) -> tuple[bytes, bytes] | None:
+    """The two texts that a Parse or a Bind begins with, without a copy of the rest; None where they do not end."""
+    first = raw.find(b"\0", HEADER_SIZE)
+    second = -1 if first < 0 else raw.find(b"\0", first + 1)
+    return None if second < 0 else (raw[HEADER_SIZE:first], raw[first + 1 : second])

@@ -55,6 +55,9 @@ class Session(Protocol):
     def frame(self, kind: bytes, raw: bytes) -> None:
         """One whole message of the client: of any kind, in order, header included."""
 
+    def admits(self, kind: bytes, size: int) -> bool:
+        """A message of more than 64 KiB begins. False: it was refused, and is not to be handed over."""
+
     @property
     def is_inside_message(self) -> bool:
         """Return whether the last bytes for the client were a part of a message: no farewell may follow them."""

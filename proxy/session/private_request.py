@@ -24,7 +24,7 @@ from rules.functions.function import LiteralSettings, Styles
 from rules.kept import KeptByIdentity
 from rules.mechanisms.noised_outputs import Text
 from rules.planner.plan import Plan, PreviewRows, Request, TemporaryView
-from rules.refusal import Misfit, NotSupported
+from rules.refusal import Misfit, NotSupported, TooMany
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
 
@@ -37,6 +37,10 @@ _INT4_ARRAY_OID: Final = 1007
 _NO_MODIFIER: Final = -1
 _COMMENT_MARK: Final = re.compile(r"/(?=\*)|(?<=\*)/")
 _MOST_PARAMETERS: Final = 1600  # columns of a row in PostgreSQL
+_MOST_VALUE_BYTES: Final = 4 * 1024 * 1024
+TOO_LARGE_VALUES: Final = TooMany(
+    "the parameters of a statement over protected tables have more than 4 MiB", hint="Pass fewer or shorter values."
+)
 _TYPES_SQL: Final = (
     b"SELECT pg_catalog.format_type(t, m) FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) "
     b"WITH ORDINALITY AS o(t, m, n) ORDER BY n"
@@ -64,6 +68,8 @@ class PrivateRequest:
         It would look at the formats of columns only after it has looked at privileges, so that is done here.
         """
         if self.bind is not None:
+            if sum(len(value or b"") for value in self.bind.parameters) > _MOST_VALUE_BYTES:
+                raise TOO_LARGE_VALUES
             fits = len(self.bind.parameters) == len(types)
         elif types and self.statement.generic_plan and self.explains is None:
             raise WITHOUT_VALUES

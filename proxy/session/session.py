@@ -13,6 +13,8 @@ from proxy.session.recent_refusals import log_refusal
 from proxy.session.replies import TwinLost, TwinRefusal
 from proxy.session.session_context import SessionContext, SessionImage, replay, take_image
 from proxy.session.simple import Simple
+from proxy.session.usage_limits import QuotaShare
+from proxy.settings import MEGABYTE
 from proxy.wire.backend import IDLE
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.frontend import (
@@ -30,7 +32,7 @@ from proxy.wire.frontend import (
     Sync,
     Terminate,
 )
-from rules.refusal import Interrupted, Refusal
+from rules.refusal import Interrupted, Refusal, TooMany
 
 _COPY: Final = frozenset({CopyData.kind, CopyDone.kind, CopyFail.kind})
 _TWIN_LOST: Final = ("57P02", "terminating connection because of crash of another server process")
@@ -48,6 +50,36 @@ Reconnect = Callable[["Session"], Coroutine[Any, Any, None]]
 """Gives the session's relay a connection to a fresh twin, or raises TwinLost."""
 
 
+class Incoming:
+    """The large message that a session takes in: it counts from its first byte until the twin has read it."""
+
+    def __init__(self, share: QuotaShare, most_bytes: int) -> None:
+        self._share, self._most_bytes, self._taken = share, most_bytes, 0
+        self.is_whole = True  # all of it is here
+
+    def admit(self, size: int) -> Refusal | None:
+        """Count a message of so many bytes, or say why it cannot be taken in."""
+        if size > self._most_bytes:
+            megabytes = self._most_bytes // MEGABYTE
+            hint = "Send less at once. Your DBA can raise --max-message of noisegate serve."
+            return TooMany(f"a message is larger than {megabytes} MB", hint=hint)
+        if not self._share.has_room(size):
+            hint = "Try again when others are done, send less at once, or DEALLOCATE statements."
+            return TooMany("too many large messages and prepared statements at the same time", hint=hint)
+        self._taken += size
+        self._share.take(size)
+        return None
+
+    def let_go(self) -> None:
+        """The twin has it."""
+        if self._taken and self.is_whole:
+            self._share.take(-self._taken)
+            self._taken = 0
+
+    def close(self) -> None:
+        self._share.close()
+
+
 class Session:
     """Relays, and answers. Messages are handled at once; behind one that has to be awaited the client is held."""
 
@@ -56,11 +88,12 @@ class Session:
         client: ClientPort,
         parts: SessionContext,
         on_closed: Callable[[], None],
+        incoming: "Incoming",
         peer: str = "",
         reconnect: Reconnect | None = None,
     ) -> None:
         self.peer, self.since = peer, asyncio.get_running_loop().time()
-        self._on_closed, self._reconnect = on_closed, reconnect
+        self._on_closed, self._reconnect, self._incoming = on_closed, reconnect, incoming
         self._client, self._parts, self._relay = client, parts, parts.relay
         self._extended, self._simple = Extended(parts), Simple(parts)
         self._task: asyncio.Task[None] | None = None
@@ -85,8 +118,23 @@ class Session:
     def frame(self, kind: bytes, raw: bytes) -> None:
         self._heard += 1
         self._parts.private.is_cancelled = False
+        self._incoming.is_whole = True
         if (work := self._handle(kind, raw)) is not None:
             self._begin(work, kind, raw)
+        elif not self._holds:
+            self._incoming.let_go()
+
+    def admits(self, kind: bytes, size: int) -> bool:
+        self._incoming.is_whole = False
+        refusal = self._incoming.admit(size)
+        if refusal is None:
+            return True
+        self._heard += 1
+        if kind in (Query.kind, FunctionCall.kind):
+            self._begin(self._refuse(refusal))
+        elif kind not in _COPY and not self._relay.skipping:
+            self._extended.refuse(refusal)
+        return False
 
     def pause_writing(self) -> None:
         self._relay.pause_reading()
@@ -128,6 +176,7 @@ class Session:
         if self._task is not None:
             self._task.cancel()
         self._relay.link.close()
+        self._incoming.close()
         self._on_closed()  # while it is still known whether the twin is busy
         self._relay.unnamed_parse = b""  # what is large goes now: the rest refers to itself, and may stay for long
 
@@ -142,6 +191,7 @@ class Session:
     def go_on(self) -> None:
         self._holds -= 1
         if not self._holds:
+            self._incoming.let_go()
             self._client.resume_reading()
 
     def ready(self) -> None:
@@ -301,12 +351,13 @@ class Session:
         self._relay.link.write(raw)
 
     def _function_call(self, _: bytes) -> Work:
-        return self._refuse_function_call()
+        return self._refuse(FUNCTION_CALL)
 
-    async def _refuse_function_call(self) -> None:
+    async def _refuse(self, refusal: Refusal) -> None:
+        """Refuse a message that ReadyForQuery follows."""
         await self._relay.quiet()
         if not self._relay.skipping:
-            await self._simple.refuse(FUNCTION_CALL)
+            await self._simple.refuse(refusal)
 
     def _begin(self, work: Work, kind: bytes = b"", raw: bytes = b"") -> None:
         self.hold()

@@ -25,6 +25,7 @@ from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Execute, Parse
 from rules.refusal import Refusal
+from rules.sql.limits import MOST_BYTES, check_bytes
 from rules.sql.session_settings import SETTINGS
 from rules.sql.statement import Kind, Reading, Statement
 
@@ -108,6 +109,8 @@ class SessionContext:
         Where strings end may depend on a setting that a statement on its way changes: the encoding, and
         standard_conforming_strings.
         """
+        if len(text) > MOST_BYTES:
+            return None
         self._note_state(text)
         if is_lexical(text) and (not self.relay.knows_lexis or (_ESCAPE in text and self.relay.lexis.has_odd_strings)):
             return None
@@ -119,6 +122,7 @@ class SessionContext:
 
         Raises TwinRefusal where the settings that it is read by cannot be asked. When the twin skips, nothing is read.
         """
+        check_bytes(text)
         if is_lexical(text):
             await self.relay.learn_lexis()
             if self.relay.skipping:

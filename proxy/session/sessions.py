@@ -24,9 +24,9 @@ from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.private_statement import Private
 from proxy.session.relay import Relay
 from proxy.session.replies import TwinLost
-from proxy.session.session import Session
+from proxy.session.session import Incoming, Session
 from proxy.session.session_context import SessionContext, StatementCache
-from proxy.session.usage_limits import ByteQuota, Used, memory_bytes, temporary_bytes, too_much
+from proxy.session.usage_limits import ByteQuota, ByteQuotaLimits, Used, memory_bytes, temporary_bytes, too_much
 from proxy.settings import SessionSettings
 from proxy.twin.link import Greeting, Link, StartupRefused, connect
 from rules.refusal import BadSetting, Unavailable
@@ -57,7 +57,7 @@ class Sessions:
         self._end_backends, self._reset_roles = end_backends, reset_roles
         self._database, self.settings = database, settings
         self._readings = StatementCache()
-        self._room = ByteQuota()
+        self._room = ByteQuota(ByteQuotaLimits().beside(settings.max_message_bytes))
         self._by_backend: dict[int, Session] = {}
         self.closed_tables: Callable[[], Mapping[str, str]] = dict  # public ones that the twin has no rows of, and why
         self.twin_changes: Callable[[str], int] = lambda _: 0  # of an analyst's twin: odd while one is made
@@ -204,7 +204,8 @@ class Sessions:
             await self._move(login, relay)
             self._by_backend[relay.link.key.process_id] = session
 
-        session = Session(client, parts, closed, login.peer, reconnect)
+        incoming = Incoming(self._room.share(login.user), self.settings.max_message_bytes)
+        session = Session(client, parts, closed, incoming, login.peer, reconnect)
         relay.owner = session
         return session
 

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +16,15 @@ _PREFIX: Final = "pgsql_tmp"
 
 @dataclass(frozen=True, slots=True)
 class ByteQuotaLimits:
-    """The most bytes that there are."""
+    """The most bytes that there are, of prepared statements and of large messages on their way."""
 
     session: int = _SESSION_BYTES
     analyst: int = 64 * 1024 * 1024
     in_all: int = 256 * 1024 * 1024
+
+    def beside(self, message: int) -> "ByteQuotaLimits":
+        """The same with room for one message of so many bytes besides."""
+        return replace(self, analyst=self.analyst + message, in_all=self.in_all + message)
 
 
 class ByteQuota:
@@ -52,6 +56,11 @@ class QuotaShare:
             or self._room.taken[self._analyst] > limits.analyst
             or self._room.in_all > limits.in_all
         )
+
+    def has_room(self, size: int) -> bool:
+        """Return whether the analyst and all together can take so many bytes more."""
+        room = self._room
+        return room.taken[self._analyst] + size <= room.limits.analyst and room.in_all + size <= room.limits.in_all
 
     def take(self, size: int) -> None:
         """More, or with a negative size less."""

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from proxy.wire.codec import HEADER, HEADER_SIZE, NoPacket, ProtocolViolation
 
 _LENGTH_SIZE: Final = 4
-_LARGE: Final = 64 * 1024  # a frame that is passed on piece by piece; a run is no longer
+LARGE: Final = 64 * 1024  # a larger frame is passed on piece by piece, and counted when it begins; a run is no longer
 
 
 class Frame(NamedTuple):
@@ -21,11 +21,12 @@ class FrameBuffer:
     goes through the second buffer, so that even a trickle of single bytes costs time and memory in proportion.
     """
 
-    __slots__ = ("_at", "_chunk", "_later", "_most_run_bytes", "_rest", "max_bytes")
+    __slots__ = ("_at", "_chunk", "_later", "_most_run_bytes", "_rest", "_skips", "max_bytes")
 
     def __init__(self, max_bytes: int, *, most_run_bytes: int | None = None) -> None:
         self.max_bytes = max_bytes  # of a whole frame; may be raised when the peer has proved who it is
         self._most_run_bytes = most_run_bytes  # of a frame of a run, which need not be here as a whole
+        self._skips = 0  # bytes of a frame that nobody wants, which are still to come
         self._rest = 0  # bytes of a frame of a run that are still to come
         self._chunk = b""
         self._at = 0
@@ -41,7 +42,26 @@ class FrameBuffer:
         """Return whether a frame has been given in part."""
         return self._rest > 0
 
+    @property
+    def begun(self) -> tuple[bytes, int]:
+        """Return the kind and the size of the frame that comes next, once its header is here."""
+        if not self._holds(HEADER_SIZE):
+            return b"", 0
+        kind, length = HEADER.unpack_from(self._chunk, self._at)
+        return kind, self._checked(length, self.max_bytes)
+
+    def skip(self, size: int) -> None:
+        """Let go of so many bytes, of which some may be still to come."""
+        data = self._chunk[self._at :] + self._later
+        self.clear()
+        self._skips = size
+        self.feed(data)
+
     def feed(self, data: bytes) -> None:
+        if self._skips:
+            skipped = min(self._skips, len(data))
+            self._skips -= skipped
+            data = data[skipped:]
         if self.pending:
             self._later += data
         else:
@@ -49,7 +69,7 @@ class FrameBuffer:
 
     def clear(self) -> None:
         """Let go of it all: whoever could take it is gone."""
-        self._chunk, self._at, self._rest = b"", 0, 0
+        self._chunk, self._at, self._rest, self._skips = b"", 0, 0, 0
         self._later.clear()
 
     def frames(self) -> Iterator[Frame]:
@@ -77,7 +97,7 @@ class FrameBuffer:
         if not self._holds(HEADER_SIZE):
             return b""
         start = end = self._at
-        last = min(len(self._chunk), start + _LARGE)
+        last = min(len(self._chunk), start + LARGE)
         most = self._most_run_bytes or self.max_bytes
         while last - end >= HEADER_SIZE:
             kind, length = HEADER.unpack_from(self._chunk, end)
@@ -93,7 +113,7 @@ class FrameBuffer:
         size = self._checked(HEADER.unpack_from(self._chunk, self._at)[1], most)
         if self._holds(size):
             return self._cut(size)
-        if self._most_run_bytes is None or size <= _LARGE:
+        if self._most_run_bytes is None or size <= LARGE:
             return b""
         self._rest = size
         return self._more()

@@ -39,6 +39,13 @@ def check_text(text: str) -> None:
     _count_checked(text)
 
 
+def check_bytes(text: bytes) -> None:
+    """Refuse a text that is too long, in whatever encoding: in UTF-8 none is shorter."""
+    if len(text) > MOST_BYTES:
+        hint = "Pass long lists and texts as parameters."
+        raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB", hint=hint)
+
+
 def check_size(text: str) -> None:
     """Refuse a statement that cannot be read, or that has too many tokens to be planned."""
     if _count_checked(text) > MOST_TOKENS:
@@ -49,8 +56,7 @@ def check_size(text: str) -> None:
 @lru_cache(maxsize=16)  # a text is looked at when it is read, and again when it is planned
 def _count_checked(text: str) -> int:
     """Return how many words and signs a text that can be read has at most."""
-    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
-        raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
+    check_bytes(text.encode("utf-8", "replace"))
     if len(text) <= MOST_TOKENS and _openings(text) <= DEEPEST_NESTING:  # nearly every text: not read sign by sign
         return len(text)
     return _count_nested(text)

@@ -74,6 +74,26 @@ def _typed(console: str, keys: bytes, *, until: bytes) -> str:
     return shown.decode()
 
 
+def test_commands_of_the_console_are_for_operators_alone(shop: RealDatabase, tmp_path: Path) -> None:
+    """PgBouncer's console had commands in 2026 that asked for no role."""
+    with noisegate(tmp_path, shop.reader_dsn, rules=ROOT) as running:
+        for database in ("noisegate", "pgbouncer", "NOISEGATE"):
+            with pytest.raises(psycopg.OperationalError, match="does not exist"):
+                psycopg.connect(running.dsn("ada", dbname=database))
+        with pytest.raises(psycopg.OperationalError, match="operators connect to"):
+            psycopg.connect(running.dsn("ada", user="root"))
+        with (
+            psycopg.connect(running.dsn("bob"), autocommit=True) as bob,
+            psycopg.connect(running.dsn("ada"), autocommit=True) as ada,
+        ):
+            for command in ("PAUSE", "RESUME", "RELOAD", "KILL ANALYST bob", "FORGIVE ada", "GRANT EPSILON 5 TO ada"):
+                with pytest.raises(psycopg.Error):
+                    ada.execute(command.encode())
+            with pytest.raises(psycopg.Error):
+                ada.execute(b"SHOW SESSIONS")
+            assert ada.execute(COUNT).fetchone() and bob.execute(b"SELECT 1").fetchone() == (1,)
+
+
 def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_path: Path) -> None:
     with noisegate(tmp_path, shop.reader_dsn, rules=ROOT) as running:
         console = running.dsn("ada", user="root", dbname="noisegate")

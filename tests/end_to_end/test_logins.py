@@ -115,7 +115,8 @@ def test_a_certificate_of_another_authority_or_a_revoked_one_is_none(
         assert enters(with_certificates, "ada", password="''", **certificate)
 
 
-QUERY = "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = $1 AND rolcanlogin"
+QUERY = "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = $1 AND rolcanlogin "
+QUERY += "AND coalesce(rolvaliduntil > now(), true)"
 
 
 @pytest.fixture
@@ -141,6 +142,33 @@ def test_a_query_finds_the_verifiers_that_the_database_keeps(asking: Noisegate, 
     time.sleep(1)
     assert not enters(asking, "carol", password="new")
     assert enters(asking, "carol", password="old")
+
+
+def test_no_startup_packet_changes_what_the_query_reads(asking: Noisegate, shop: RealDatabase) -> None:
+    """CVE-2025-12819 of PgBouncer: a search_path in the startup packet was in force where its auth_query ran."""
+    with shop.connect() as owner:
+        owner.execute("CREATE SCHEMA IF NOT EXISTS lure")
+        owner.execute(
+            f"CREATE OR REPLACE VIEW lure.pg_authid AS SELECT name AS rolname, '{NEW}'::text AS rolpassword, "
+            "true AS rolcanlogin FROM unnest(ARRAY['carol', 'dave']::name[]) AS name"
+        )
+    try:
+        for path in ("lure", "lure, pg_catalog", '"lure",pg_catalog,public'):
+            options = "-c search_path=" + path.replace(" ", "")
+            assert "password authentication failed" in enters(asking, "carol", password="new", options=f"'{options}'")
+            assert "password authentication failed" in enters(asking, "dave", password="new", options=f"'{options}'")
+        assert not enters(asking, "carol", password="old", options="'-c search_path=lure'")
+    finally:
+        with shop.connect() as owner:
+            owner.execute("DROP SCHEMA lure CASCADE")
+
+
+def test_a_password_whose_time_is_over_in_the_database_opens_nothing(asking: Noisegate, shop: RealDatabase) -> None:
+    """CVE-2025-2291 of PgBouncer: VALID UNTIL was not looked at."""
+    with shop.connect() as owner:
+        owner.execute("ALTER ROLE carol VALID UNTIL '2020-01-01'")
+
+    assert "password authentication failed" in enters(asking, "carol", password="old")
 
 
 def test_a_query_that_fails_names_nothing_of_the_database_and_tells_nobody_apart(

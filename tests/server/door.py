@@ -13,7 +13,7 @@ from proxy.wire.authentication import AuthenticationOk
 from proxy.wire.conversation import Conversation, Event, LoggedIn, Send
 from proxy.wire.startup import MAX_STARTUP_BYTES, StartupMessage, decode_startup
 
-_SETTINGS = ServerSettings(plaintext_from="anywhere", max_message_bytes=64 * 1024 * 1024)
+_SETTINGS = ServerSettings(plaintext_from="anywhere")
 
 
 class _Unlocked(Conversation):

@@ -105,6 +105,61 @@ def test_what_is_no_packet_of_the_protocol_is_closed_without_a_message(calm: Rel
         assert everything(client) == b""
 
 
+FIRST = b"n,,n=,r=abcdefghijklmnop"
+
+
+def chosen(words: bytes, mechanism: bytes = b"SCRAM-SHA-256", length: int | None = None) -> bytes:
+    """A SASLInitialResponse; the length of the words may be a lie."""
+    size = struct.pack("!i", len(words) if length is None else length)
+    return codec.frame(b"p", mechanism + b"\0", size, words)
+
+
+@pytest.mark.parametrize(
+    "packets",
+    [
+        (codec.frame(b"p"),),
+        (codec.frame(b"p", b"SCRAM-SHA-256"),),
+        (codec.frame(b"p", b"SCRAM-SHA-256\0"),),
+        (codec.frame(b"p", b"SCRAM-SHA-256\0\0"),),
+        *((chosen(FIRST, length=length),) for length in (-(2**31), -2, -1, 0, 1, len(FIRST) + 1, 2**31 - 1)),
+        (chosen(FIRST, b""),),
+        (chosen(FIRST, b"SCRAM-SHA-1"),),
+        (chosen(FIRST, b"SCRAM-SHA-256-PLUS"),),
+        *(
+            (chosen(words),)
+            for words in (b"", b"\0", b"n", b"n,,", b"n,,n=", b",,,,,", b"y,,r=a,n=", b"n,,n=,r=", b"\xff")
+        ),
+        *(
+            (chosen(words),)
+            for words in (b"n,a=eve,n=,r=abc", b"p=tls-unique,,n=,r=abc", b"m=x,,n=,r=abc", b"n" * 4000)
+        ),
+        *(
+            (chosen(FIRST), codec.frame(b"p", final))
+            for final in (
+                *(b"", b"\0", b"c=biws", b"c=biws,r=,p=", b"c=!!!,r=abcdefghijklmnop,p=AAAA", b"\xff\xfe", b"," * 3000),
+                *(b"c=biws,r=abcdefghijklmnop,p=" + proof for proof in (b"", b"A", b"A" * 43 + b"=", b"A" * 3000)),
+            )
+        ),
+    ],
+)
+def test_a_malformed_scram_packet_ends_its_own_login_alone(calm: Relay, packets: tuple[bytes, ...]) -> None:
+    """As those that ended PgBouncer in 2026."""
+    with calm.socket() as client:
+        client.sendall(STARTUP)
+        assert client.recv(10_000).startswith(b"R")
+        client.sendall(packets[0])
+        if len(packets) > 1:
+            assert client.recv(10_000).startswith(b"R")
+            client.sendall(packets[1])
+        answer = everything(client)
+
+    error = ErrorResponse.decode(answer)
+    assert error.fields["V"] == "FATAL"
+    assert error.sqlstate in ("08P01", "28P01", "28000")
+    with psycopg.connect(calm.dsn()) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
 def test_bytes_in_clear_behind_the_request_for_tls_are_never_taken_for_bytes_under_tls(calm: Relay) -> None:
     """CVE-2021-23214: who sits in between puts a startup message of his own in front of the handshake."""
     with calm.socket() as client:
