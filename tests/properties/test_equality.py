@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from proxy.twin.embedded import Cluster
 from rules.catalog import TableName
+from rules.mechanisms.release_plan import PrivateGroups
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.refusal import Refusal
@@ -135,6 +136,15 @@ def _filled(name: str, number: str = "n") -> str:
     return f"INSERT INTO {name} SELECT k, {number} FROM (VALUES {rows}) AS v(k, n) ON CONFLICT DO NOTHING"
 
 
+_KEYS = {"same": False, "coarser": True}  # whether groups by it have to be found
+_REFERRING = f"""
+CREATE TABLE referring (
+    person_id integer REFERENCES people, same character(5) NOT NULL REFERENCES open{KINDS.index("character(3)")},
+    coarser text NOT NULL REFERENCES open{KINDS.index("character(3)")}
+)
+"""
+
+
 @pytest.fixture(scope="module")
 def meetings(real_cluster: Cluster) -> Iterator[Lab]:
     with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
@@ -142,6 +152,7 @@ def meetings(real_cluster: Cluster) -> Iterator[Lab]:
     with psycopg.connect(real_cluster.dsn("meetings"), autocommit=True) as connection:
         connection.execute(_SCHEMA)
         connection.execute("".join(_TABLES.format(n=n, kind=kind) for n, kind in enumerate(KINDS)))
+        connection.execute(_REFERRING)
         connection.execute("INSERT INTO people SELECT generate_series(0, 20)")
         connection.execute(PINNED)
         yield Lab(connection, catalog_of(real_cluster.dsn("meetings")))
@@ -219,6 +230,25 @@ def test_a_unique_key_bounds_the_rows_of_a_unit_where_both_types_have_one_equali
         meetings.script(f"{_filled(meeting.child, 'n % 3')}; {_filled(meeting.parent)}")
 
         assert check_one(meetings, meeting, QUERIES[0]) == expected
+
+
+def test_a_foreign_key_under_another_equality_lists_no_values_and_promises_no_partner(meetings: Lab) -> None:
+    """'a ' refers to 'a' as a character(3), and is not equal to it as a text."""
+    head, tail = tables.RULES[: tables.RULES.index("unit:")], tables.RULES[tables.RULES.index("budget:") :]
+    public = f"open{KINDS.index('character(3)')}"
+    rules = f"unit: people.id\ntables:\n  people: {{unit: id}}\n  referring: {{unit: person_id}}\n  {public}: public\n"
+    policy = load_policy(f"{head}{rules}{tail}", "rules.yaml", {"DATABASE": "lab"})
+    with meetings.connection.transaction(force_rollback=True):
+        meetings.script(
+            f"INSERT INTO {public} VALUES ('a'); INSERT INTO referring VALUES (1, 'a', 'a '), (2, 'a', 'a')"
+        )
+        found = {name: meetings.plan(f"SELECT {name}, count(*) FROM referring GROUP BY 1", policy) for name in _KEYS}
+        for name in _KEYS:
+            joined = f"SELECT count(*) FROM referring AS r LEFT JOIN {public} AS o ON o.k = r.{name}"
+            plan = meetings.plan(joined, policy, rows_per_unit=1)
+            assert meetings.run(meetings.outer(plan), plan).fetchall() == [(2,)], name
+
+    assert {name: isinstance(plan.blocks[0].groups, PrivateGroups) for name, plan in found.items()} == _KEYS
 
 
 @pytest.mark.extended
