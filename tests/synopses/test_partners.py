@@ -13,12 +13,14 @@ from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.twin import TwinLimits
 from proxy.twin.twins import Twins
+from rules.catalog import TypeName
+from rules.frozen import replace
 from rules.kernel.ground import Ground
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.finding import Severity
 from rules.replay import Kernel
 from rules.synopses.check import check_synopses
-from rules.synopses.plan import plan_synopsis
+from rules.synopses.plan import NotPlanned, plan_synopsis
 from rules.synopses.release import measured
 from tests.conftest import RealDatabase
 from tests.support import shop as shop_data
@@ -134,3 +136,18 @@ def test_what_is_no_column_of_a_partner_is_refused(shop: RealDatabase, tables: s
 
     (error,) = [finding for finding in findings if finding.severity is Severity.ERROR]
     assert words in error.message
+
+
+def test_columns_are_not_found_along_a_foreign_key_under_another_equality(shop: RealDatabase) -> None:
+    """Several values of a bigint are equal to one double: rows would stand in the bins of another product."""
+    policy, catalog = shop_data.policy(rules=RULES + TABLES), catalog_of(shop.dsn)
+    kinds = {"product_id": TypeName("bigint", "int8"), "id": TypeName("double precision", "float8")}
+    retyped = tuple(
+        replace(table, columns=tuple(replace(each, type=kinds.get(each.name, each.type)) for each in table.columns))
+        if table.name.name in ("order_items", "products")
+        else table
+        for table in catalog.tables
+    )
+
+    with pytest.raises(NotPlanned, match="no valid foreign key of one column of the same type"):
+        plan_synopsis("explore", policy, replace(catalog, tables=retyped))
