@@ -47,7 +47,9 @@ def test_a_folder_is_made_from_which_the_proxy_starts_and_answers(real_cluster: 
     finally:
         running.stop()
 
-    other = command("init", shop.dsn, "--folder", str(tmp_path / "other"), "--role", "guided_reader", "--yes")
+    other = command(
+        "init", shop.dsn, "--folder", str(tmp_path / "other"), "--role", "guided_reader", "--yes", "--unit", "customers"
+    )
     assert (other.returncode, '"guided_reader" already exists' in other.stderr) == (1, True)
     assert not (tmp_path / "other").exists()
     again = command("init", shop.dsn, "--folder", str(folder), "--yes")
@@ -68,7 +70,9 @@ def test_the_end_of_the_input_is_no_answer(real_cluster: Cluster, tmp_path: Path
 def test_nothing_is_asked_and_nothing_run_where_options_say_so(real_cluster: Cluster, tmp_path: Path) -> None:
     shop = make_shop(real_cluster, "unguided")
 
-    done = command("init", shop.dsn, "--folder", str(tmp_path / "n"), "--yes", "--no-grant", "--no-bi-tools")
+    done = command(
+        "init", shop.dsn, "--folder", str(tmp_path / "n"), "--yes", "--unit", "customers", "--no-grant", "--no-bi-tools"
+    )
 
     assert done.returncode == 0, done.stderr
     assert "?" not in done.stdout
