@@ -12,6 +12,7 @@ from rules.planner.passes.count_matched import count_matched
 from rules.planner.passes.expand_dependent_keys import expand_dependent_keys
 from rules.planner.passes.inline_sources import inline_functions, inline_views, wrap_sources
 from rules.planner.passes.push_error_bars import push_error_bars
+from rules.planner.passes.read_public_apart import read_public_apart
 from rules.planner.passes.select_from_values import select_from_values
 from rules.planner.passes.without_data import empty_queries, previews
 from rules.planner.tables import Tables, tables_of
@@ -25,6 +26,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     empty_queries,
     previews,
     count_matched,
+    read_public_apart,
     wrap_sources,
     select_from_values,
     push_error_bars,
@@ -35,6 +37,7 @@ PASSES: Final[tuple[Pass, ...]] = (
 NEEDED: Final[Mapping[Pass, frozenset[str]]] = {
     inline_functions: frozenset(("FuncCall",)),
     count_matched: frozenset(("SubLink",)),
+    read_public_apart: frozenset(("FuncCall", "@@")),
     wrap_sources: frozenset(("RangeFunction", "valuesLists")),
     select_from_values: frozenset(("valuesLists",)),
     push_error_bars: frozenset(BARS),

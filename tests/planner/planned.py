@@ -142,14 +142,14 @@ class Planner:
 
     def run(self, sql: str, *before: str) -> Rows:
         """The exact rows of the only block, after changes that are taken back."""
-        return self._rows(self.block(sql), *before)
+        return self.rows_of(self.block(sql), *before)
 
     def numbers(self, block: Block) -> list[int]:
         """The first exact number of each group."""
         width = len(block.keys)
-        return [row[width] for row in self._rows(block)]
+        return [row[width] for row in self.rows_of(block)]
 
-    def _rows(self, block: Block, *before: str) -> Rows:
+    def rows_of(self, block: Block, *before: str) -> Rows:
         with psycopg.connect(self.dsn) as connection:
             for change in before:
                 connection.execute(change)
@@ -176,3 +176,26 @@ def groups_by_cells(block: Block) -> Callable[[Sequence[Any]], tuple[Text, ...] 
     return lambda cells: tuple(
         cell if listed is None else listed[cell] for listed, cell in zip(labels, cells, strict=True)
     )
+
+
+def planned(planner: Planner, sql: str) -> Plan:
+    """The plan, once it knows the public rows that it has asked for."""
+    asked = Request(
+        sql, ("pg_catalog", "public"), epsilon=Decimal(1), delta=Decimal("1e-9"), now="2025-06-15 12:00:00+00:00"
+    )
+    with psycopg.connect(planner.dsn) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        while isinstance(made := plan(asked, planner.policy, planner.catalog), NeedsInner):
+            asked = replace(asked, released=(*asked.released, _answered(connection, made)))
+    return made
+
+
+def _answered(connection: psycopg.Connection, first: NeedsInner) -> InnerAnswer:
+    """The rows of a query over public rows alone."""
+    if first.inner.use == "groups":
+        return public_groups(connection, first)
+    columns = connection.execute(f"SELECT * FROM ({first.text}) AS q LIMIT 0").description or ()
+    names = tuple(column.name for column in columns)
+    shown = ", ".join(f'"{name}"::text' for name in names)
+    rows = connection.execute(f"SELECT {shown} FROM ({first.text}) AS q").fetchall()
+    return InnerAnswer(first.inner, names, tuple(column.type_display for column in columns), tuple(rows))

@@ -5,17 +5,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, sqrt
 
-import psycopg
 import pytest
 
-from rules.bind.inner_answers import InnerAnswer
 from rules.mechanisms.release_plan import Block
-from rules.planner.plan import NeedsInner, Plan
-from rules.planner.planner import plan
 from rules.refusal import TooComplex
 from tests.conftest import RealDatabase, make_shop
-from tests.planner.planned import Planner, public_groups
-from tests.planner.test_prerequisites import request
+from tests.planner.planned import Planner, planned
 from tests.support.shop import LOYAL
 
 TEN, FOURTEEN = 10, 14  # products of a category, and below 20
@@ -72,7 +67,7 @@ def test_where_few_rows_meet_many_the_cap_is_what_is_usual(
     mean, square = (others * sum(n**power for n in counts) / len(counts) for power in (1, 2))
     square *= others
 
-    (block,) = _planned(Planner(own_shop.dsn), f"SELECT count(*) FROM {source}").blocks
+    (block,) = planned(Planner(own_shop.dsn), f"SELECT count(*) FROM {source}").blocks
 
     usual = ceil(declared * mean + 1.3 * sqrt((square - mean**2) * declared) - 1e-2)
     assert block.statement.rows_per_unit == usual < declared * max(counts) * others
@@ -111,28 +106,11 @@ DAYS = "generate_series(date '2025-12-01', date '2025-12-31', interval '1 day') 
 )
 def test_a_row_meets_one_day_of_a_calendar(planner: Planner, sql: str, rows: int) -> None:
     """Whether the days are compared as they are or as dates: different moments make as many different dates."""
-    made = _planned(planner, f"{sql} GROUP BY day")
+    made = planned(planner, f"{sql} GROUP BY day")
 
     (block,) = made.blocks
     assert block.statement.rows_per_unit == 40 * rows
     assert not any("a join multiplies rows" in notice for notice in made.notices)
-
-
-def _planned(planner: Planner, sql: str) -> Plan:
-    """The plan, once it knows the public rows that it has asked for."""
-    known: list[InnerAnswer] = []
-    with psycopg.connect(planner.dsn) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        while isinstance(made := plan(request(sql, *known), planner.policy, planner.catalog), NeedsInner):
-            if made.inner.use == "groups":
-                known.append(public_groups(connection, made))
-                continue
-            columns = connection.execute(f"SELECT * FROM ({made.text}) AS q LIMIT 0").description or ()
-            names = tuple(column.name for column in columns)
-            shown = ", ".join(f"{name}::text" for name in names)
-            rows = connection.execute(f"SELECT {shown} FROM ({made.text}) AS q").fetchall()
-            known.append(InnerAnswer(made.inner, names, tuple(column.type_display for column in columns), tuple(rows)))
-    return made
 
 
 @pytest.mark.parametrize(
@@ -168,7 +146,7 @@ def test_what_public_rows_multiply_before_rows_are_cut_is_bounded(planner: Plann
         "order_items i WHERE EXISTS (SELECT FROM products p, products q WHERE p.id = i.product_id AND q.id = p.id + 1)",
     ],
 )
-def test_what_they_multiply_less_is_planned(planner: Planner, source: str) -> None:
+def test_what_they_multiply_less_isplanned(planner: Planner, source: str) -> None:
     assert planner.plan(f"SELECT count(*) FROM {source}").blocks
 
 

@@ -5,8 +5,16 @@ count(DISTINCT p.id) FROM products AS p, items AS i WHERE i.product_id = p.id; w
 all rows, which are public. IN and, over a column that is never NULL, NOT IN say the same.
 """
 
-from rules.catalog import Column, Table
-from rules.frozen import frozen, replace
+from rules.frozen import frozen
+from rules.planner.passes.table_reads import (
+    TableRead,
+    alias_of,
+    column_of,
+    conjuncts_of,
+    reference,
+    table_of,
+    tells_rows,
+)
 from rules.planner.tables import Tables, tables_in
 from rules.sql.grammar import deparse, deparse_expression, parse
 from rules.sql.tree import Index, Json, Node, bodies, copied, holders, items, kind, strings, walk
@@ -72,7 +80,7 @@ def _found(body: Node, tables: Tables, ctes: frozenset[str]) -> _Matched | None:
     targets, sources = items(body, "targetList"), items(body, "fromClause")
     if not _is_plain(body) or len(targets) != 1 or len(sources) != 1:
         return None
-    target, table = kind(targets[0])[1], _table(sources[0], tables, ctes)
+    target, table = kind(targets[0])[1], table_of(sources[0], tables, ctes)
     name, call = kind(target.get("val"))
     is_count = name == "FuncCall" and strings(call.get("funcname"))[-1:] == ("count",) and bool(call.get("agg_star"))
     if not is_count or call.get("over") or call.get("agg_filter") or table is None:
@@ -80,19 +88,19 @@ def _found(body: Node, tables: Tables, ctes: frozenset[str]) -> _Matched | None:
     rules = tables.context.policy.find_table(table.name)
     if rules is None or not rules.public or table.definition is not None:
         return None
-    tested = [(conjunct, _subquery(conjunct)) for conjunct in _conjuncts(body.get("whereClause"))]
+    tested = [(conjunct, _subquery(conjunct)) for conjunct in conjuncts_of(body.get("whereClause"))]
     links = [link for _, link in tested if link is not None]
     others = [node for node, link in tested if link is None]
     if len(links) != 1 or any(holders(other, "SubLink") for other in others):
         return None
-    public = _Read(_alias(_body(sources[0])), table)
+    public = TableRead(alias_of(_body(sources[0])), table)
     rest = tuple(deparse_expression(public.qualified(other)) for other in others)
     return _matched(sources[0], public, links[0], rest, str(target.get("name") or "count"), tables, ctes)
 
 
 def _matched(
     source: Json,
-    public: "_Read",
+    public: "TableRead",
     link: tuple[Node, bool],
     rest: tuple[str, ...],
     name: str,
@@ -105,9 +113,9 @@ def _matched(
     is_read = any(tables.find_protected(*table) is not None for table in tables_in(inner))
     if not (_is_plain(inner) and _shows_rows(inner)) or not partners or not is_read or public.alias in _aliases(inner):
         return None
-    table = _table(partners[0], tables, ctes) if len(partners) == 1 else None
-    partner = None if table is None else _Read(_alias(_body(partners[0])), table)
-    matching = _conjuncts(inner.get("whereClause"))
+    table = table_of(partners[0], tables, ctes) if len(partners) == 1 else None
+    partner = None if table is None else TableRead(alias_of(_body(partners[0])), table)
+    matching = conjuncts_of(inner.get("whereClause"))
     if partner is not None:  # its names hide those around it
         matching = [public.qualified(partner.qualified(node)) for node in matching]
     if sublink.get("subLinkType") == "ANY_SUBLINK":
@@ -116,51 +124,11 @@ def _matched(
             return None
         matching = [*matching, equal]
     sides = (side for node in matching for side in _equated(node))
-    key = next((side for side in sides if side[:-1] == (public.alias,) and _tells(public.table, side[-1])), None)
+    key = next((side for side in sides if side[:-1] == (public.alias,) and tells_rows(public.table, side[-1])), None)
     if key is None:
         return None
     written = tuple(map(deparse_expression, matching))
     return _Matched(source, _quoted(*key), rest, tuple(partners), written, negated, _quoted(name))
-
-
-@frozen
-class _Read:
-    """A table, and what a query calls it."""
-
-    alias: str
-    table: Table
-
-    def qualified(self, condition: Json) -> Json:
-        """A condition in which the table's columns have its name before theirs; subqueries are left as they are."""
-        if isinstance(condition, list):
-            return [self.qualified(node) for node in condition]
-        if not isinstance(condition, dict) or "SubLink" in condition:
-            return condition
-        if (column := self.column(_column(condition))) is not None:
-            return _reference(self.alias, column.name)
-        return {clause: self.qualified(node) for clause, node in condition.items()}
-
-    def column(self, written: tuple[str, ...]) -> Column | None:
-        """The table's own column of this name, which has no other table's before it."""
-        return self.table.find_column(written[-1]) if written[:-1] in ((), (self.alias,)) and written else None
-
-
-def _reference(*names: str) -> Node:
-    return {"ColumnRef": {"fields": [{"String": {"sval": name}} for name in names]}}
-
-
-def _table(source: Json, tables: Tables, ctes: frozenset[str]) -> Table | None:
-    """A table that is read by itself, with its own names of columns, and those columns that analysts see."""
-    name, body = kind(source)
-    alias, schema, called = body.get("alias"), body.get("schemaname"), str(body.get("relname"))
-    is_renamed = isinstance(alias, dict) and bool(alias.get("colnames"))
-    if name != "RangeVar" or is_renamed or (schema is None and called in ctes):
-        return None
-    table = tables.find(schema if isinstance(schema, str) else None, called)
-    rules = None if table is None else tables.context.policy.find_table(table.name)
-    if table is None or rules is None:
-        return None
-    return replace(table, columns=tuple(column for column in table.columns if not rules.hides(column)))
 
 
 def _shows_rows(inner: Node) -> bool:
@@ -171,53 +139,30 @@ def _shows_rows(inner: Node) -> bool:
 
 def _aliases(inner: Node) -> set[str]:
     sources = (kind(node) for source in items(inner, "fromClause") for node in walk(source))
-    return {_alias(body) for name, body in sources if name.startswith("Range") or name == "JoinExpr"}
+    return {alias_of(body) for name, body in sources if name.startswith("Range") or name == "JoinExpr"}
 
 
-def _listed(sublink: Node, inner: Node, public: _Read, partner: _Read | None, *, negated: bool) -> Json | None:
+def _listed(sublink: Node, inner: Node, public: TableRead, partner: TableRead | None, *, negated: bool) -> Json | None:
     """IN as an equality of columns; None where a NULL on either side would make NOT IN NULL."""
     (target, *more) = items(inner, "targetList")
     if partner is None or more or "operName" in sublink:
         return None
-    tested = public.column(_column(sublink.get("testexpr")))
-    value = partner.column(_column(kind(target)[1].get("val")))
+    tested = public.column(column_of(sublink.get("testexpr")))
+    value = partner.column(column_of(kind(target)[1].get("val")))
     if tested is None or value is None or (negated and not (tested.not_null and value.not_null)):
         return None
-    columns = _reference(public.alias, tested.name), _reference(partner.alias, value.name)
+    columns = reference(public.alias, tested.name), reference(partner.alias, value.name)
     return {
         "A_Expr": {"kind": "AEXPR_OP", "name": [{"String": {"sval": "="}}], "lexpr": columns[0], "rexpr": columns[1]}
     }
-
-
-def _column(node: Json) -> tuple[str, ...]:
-    return strings(kind(node)[1].get("fields")) if kind(node)[0] == "ColumnRef" else ()
-
-
-def _tells(table: Table, name: str) -> bool:
-    """Return whether a column tells the rows of a table apart, and each row has it."""
-    column = table.find_column(name)
-    return column is not None and column.not_null and table.is_unique([name])
 
 
 def _body(item: Json) -> Node:
     return kind(item)[1]
 
 
-def _alias(source: Node) -> str:
-    alias = source.get("alias")
-    named = alias.get("aliasname") if isinstance(alias, dict) else None
-    return str(named or source.get("relname") or "")
-
-
 def _quoted(*names: str) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
-
-
-def _conjuncts(condition: Json) -> list[Json]:
-    name, body = kind(condition)
-    if name == "BoolExpr" and body.get("boolop") == "AND_EXPR":
-        return [conjunct for part in items(body, "args") for conjunct in _conjuncts(part)]
-    return [condition] if name else []
 
 
 def _subquery(condition: Json) -> tuple[Node, bool] | None:
@@ -235,4 +180,4 @@ def _equated(condition: Json) -> tuple[tuple[str, ...], ...]:
     name, body = kind(condition)
     if name != "A_Expr" or body.get("kind") != "AEXPR_OP" or strings(body.get("name")) != ("=",):
         return ()
-    return _column(body.get("lexpr")), _column(body.get("rexpr"))
+    return column_of(body.get("lexpr")), column_of(body.get("rexpr"))
