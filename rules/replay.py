@@ -13,7 +13,7 @@ from rules.kernel.bounded import Statement, TallyStatement, bounded, numbers_of,
 from rules.kernel.ground import Ground
 from rules.kernel.relation import Relation
 from rules.kernel.relations import build
-from rules.kernel.script import Script
+from rules.kernel.script import Script, Window
 from rules.kernel.special.blocks import BlockStatement, block_numbers, block_values
 from rules.kernel.special.marginals import MarginalsStatement, bounded_marginals
 from rules.kernel.statement import Bounded, Marginals, Numbers, Tally
@@ -114,9 +114,9 @@ class DraftingKernel(Kernel):
 
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
-        self._latest: tuple[tuple[Statement | BlockStatement, Numbers], ...] = ()
+        self._latest: tuple[tuple[Statement | BlockStatement, Bounded | Numbers], ...] = ()
 
-    def numbers(self, statement: Statement | BlockStatement) -> Numbers:
+    def numbers(self, statement: Statement | BlockStatement) -> Bounded | Numbers:
         for known, numbers in self._latest:
             if known is statement:
                 return numbers
@@ -124,11 +124,17 @@ class DraftingKernel(Kernel):
         self._latest = (*self._latest[1 - _LATEST :], (statement, made))
         return made
 
-    def _make_numbers(self, statement: Statement | BlockStatement) -> Numbers:
+    def _make_numbers(self, statement: Statement | BlockStatement) -> Bounded | Numbers:
         relation = self.relation(statement.rows)
+        if _has_window(relation):  # whether its rows have an order follows from the columns that are read
+            return self._make_bounded(statement)
         return (
             numbers_of(relation, statement) if isinstance(statement, Statement) else block_numbers(relation, statement)
         )
+
+
+def _has_window(relation: Relation) -> bool:
+    return isinstance(relation.script, Window) or any(map(_has_window, relation.parts))
 
 
 def _size(statement: object, made: Bounded | Tally) -> int:

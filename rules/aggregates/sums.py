@@ -17,7 +17,7 @@ from rules.bind.declared_columns import type_domain
 from rules.bind.expression import Binding
 from rules.functions.function import EvalContext
 from rules.functions.guard import as_value
-from rules.kernel.forms import SATURATION
+from rules.kernel.added import SATURATION
 from rules.kernel.measures import MOST_SENSITIVE, Products, Sum, Values
 from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Count, Moment, Output, Spread, Statistic

@@ -20,7 +20,7 @@ from rules.bind.walk_syntax import is_plain_aggregate
 from rules.frozen import replace
 from rules.functions.function import EvalContext
 from rules.functions.guard import as_value, short
-from rules.kernel.expressions import canonical
+from rules.kernel.added import canonical
 from rules.kernel.special.blocks import (
     MOST_BLOCKS,
     BlockAggregate,

@@ -10,8 +10,6 @@ from rules.frozen import frozen, replace
 from rules.refusal import NotSupported
 from rules.values.expression import Column, Expression, ids_in, is_collated
 
-_TEXTS = ("text", "character")  # with a collation of their own, without which they are read
-
 
 def per_unit(
     source: Node, keys: tuple[tuple[int, Expression], ...], aggregates: tuple[tuple[int, Aggregate, Column], ...]
@@ -50,7 +48,7 @@ _SHARED_OUT = frozenset(("count", "sum"))  # each row of a unit is counted once,
 
 
 def _key_column(number: int, expression: Expression) -> Column:
-    if expression.type.kind in ("other", "interval") and not expression.type.name.startswith(_TEXTS):
+    if expression.type.kind in ("other", "interval") and not expression.type.is_other_text:
         # Which of several equal documents, ranges or intervals stands for a group is up to the plan.
         message = (
             f"values of type {expression.type.sql} cannot be grouped, because equal values can differ in their text"

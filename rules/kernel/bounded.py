@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rules.kernel.forms import Form, Frame, per_pair, saturated, statement_sql, with_rows
+from rules.kernel.added import saturated
+from rules.kernel.forms import Form, Frame, per_pair, statement_sql, with_rows
 from rules.kernel.keys import Key, column_of, count_of
 from rules.kernel.measures import Caps, DistinctMeasure, Measure, Sensitivity, Sum, Units, sensitivity
 from rules.kernel.relation import Relation

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rules.kernel.added import saturated
 from rules.kernel.keys import Found
 from rules.kernel.measures import Caps, Distinct, DistinctMeasure, DistinctSum, DistinctValues, RowMeasure, Sum, Units
 from rules.kernel.source import Source, Term
 
-SATURATION = 2**62
 _ONCE = {"beyond": "MATERIALIZED "}  # or each worker of a parallel plan would look for them among all rows
 
 Form = Literal["one row", "corrected", "candidates", "pairs"]
@@ -67,11 +67,6 @@ def statement_sql(frame: Frame, form: Form, *, candidates: str | None = None, th
         f"WITH r AS NOT MATERIALIZED ({source.sql}){earlier} "
         f"SELECT {', '.join(shown)} FROM ({' UNION ALL '.join(parts)}) AS t{by}{having}"
     )
-
-
-def saturated(number: str) -> str:
-    """A number of any size as a bigint; of no rows, 0."""
-    return f"least(greatest(coalesce({number}, 0), -{SATURATION}), {SATURATION})::int8"
 
 
 def grouped(names: Sequence[str]) -> str:
@@ -217,10 +212,8 @@ def _is_found(frame: Frame) -> bool:
 
 def _cap(frame: Frame, term: Term) -> int | None:
     """F·b: the cap of what a unit adds to a sum over all groups."""
-    match term.measure:
-        case Sum(total=int() as total):
-            return frame.factors[term.number] * total
-    return None
+    total = term.measure.total if isinstance(term.measure, Sum) else None
+    return None if total is None else frame.factors[term.number] * total
 
 
 def _value(frame: Frame, term: Term) -> str:

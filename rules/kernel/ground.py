@@ -106,6 +106,7 @@ class GroundTable:
     is_plain: bool  # has no children now: read with ONLY, none that is attached later is read
     may_change: bool  # rows that are read again may be others: of other servers or a new child, or missed by an index
     keys: tuple[frozenset[str], ...]  # unique now
+    identity: frozenset[str] | None  # the shortest of them whose columns are never NULL, and have an order
     unit: UnitPath | RowAsUnit | None  # None: public
 
 
@@ -141,6 +142,7 @@ def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catal
     if table.foreign and rules.foreign is None:
         raise NotAllowed(f'table "{table.name}" has rows on a foreign server, where reading a row can fail')
     keys = () if table.has_children else tuple(frozenset(key.columns) for key in table.keys if key.proves)
+    required = {column.name for column in table.columns if column.not_null and type_of(column).kind != "other"}
     return GroundTable(
         table.name,
         {column.name: type_of(column) for column in table.columns if not column.unreadable},
@@ -148,6 +150,7 @@ def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catal
         is_plain(table),
         table.foreign or table.has_children or table.distribution is not None or bool(table.outdated),
         keys,
+        min((key for key in keys if key <= required), key=lambda key: (len(key), sorted(key)), default=None),
         _unit(table, rules, policy, catalog),
     )
 

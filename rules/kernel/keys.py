@@ -19,7 +19,6 @@ from rules.values.types import Type
 
 Labels = tuple[tuple[str | None, ...], ...]
 
-LONGEST_KEY = 8192  # octets of a found key
 _FEW = 4  # labels
 
 
@@ -150,24 +149,3 @@ def _join(kind: str, name: str, columns: list[str], rows: list[str], nulls: str)
     equal = [f"{name}.k{place} = {column}" for place, column in enumerate(columns)]
     on = " AND ".join([*equal, *([nulls] if nulls else [])])
     return f"{kind} ({function} GROUP BY {values}) AS {name} ON {on}"
-
-
-def found_condition(key: Found, column: str) -> str:
-    """Keys that are too long are dropped with their rows, so that no key is too long to be hashed, sorted or sent."""
-    if key.expression.type.kind not in ("text", "numeric"):
-        return ""
-    return f"(octet_length({column}::text) <= {LONGEST_KEY}) IS NOT FALSE"
-
-
-def hash_sql(key: Key, column: str, seed: str) -> str:
-    """A hash of a key and of all that the seed is made of, by the type's own hash function; NULL passes the seed on."""
-    if not isinstance(key, Found):
-        return f"hashint4extended({column}, {seed})"
-    match key.expression.type.kind:
-        case "text":
-            hashed = f"hashtextextended({column}, {seed})"
-        case "integer":
-            hashed = f"hashint8extended({column}::int8, {seed})"
-        case _:
-            hashed = f"hash_array_extended(ARRAY[{column}], {seed})"
-    return f"coalesce({hashed}, {seed})"

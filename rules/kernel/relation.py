@@ -40,9 +40,10 @@ class Known:
     is_single: bool = False  # each unit has one row at most
     is_far: bool = False  # whether the unit has to be joined to rows that do not have it themselves
     determined: frozenset[int] = frozenset()  # columns that have one value in all rows of a unit
-    keys: frozenset[frozenset[int]] = frozenset()  # columns on which no two rows agree, NULLs aside
+    keys: frozenset[frozenset[int]] = frozenset()  # columns of a table on which no two rows agree, NULLs aside
     origins: Places = field(default_factory=dict)
     links: Places = field(default_factory=dict)
+    identity: frozenset[int] | None = None  # columns that no two rows have alike, of which NULL is a value
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from dataclasses import replace
 from itertools import chain
 
 from rules.kernel import script as k
-from rules.kernel.expressions import canonical, check_columns
+from rules.kernel.added import canonical
+from rules.kernel.expressions import check_columns
 from rules.kernel.ground import Ground, GroundTable, RowAsUnit, UnitPath
 from rules.kernel.relation import LINK_HINT, Known, Relation, Types, Unit, check_meeting, check_new, check_same_units
 from rules.kernel.statement import SEAL
@@ -66,13 +67,15 @@ def _scan(script: k.Scan, ground: Ground) -> Relation:
     keys = frozenset(frozenset(names[name] for name in key) for key in table.keys if key <= names.keys())
     match table.unit:
         case None:
-            return Relation(script, (), Known(types, keys=keys), table, SEAL)
+            known = Known(types, keys=keys)
         case RowAsUnit(key=key):
             unit = Unit(str(table.name), _identity_column(script, key, names))
             types |= {unit.column: TEXT} if unit.column is not None and unit.column not in types else {}
             known = Known(types, unit, is_single=True, determined=frozenset(types), keys=keys)
         case UnitPath() as path:
             known = _with_path(script, table, path, types, names, keys, ground)
+    told = table.identity if table.identity is not None and table.identity <= names.keys() else None
+    known = replace(known, identity=None if told is None else frozenset(names[name] for name in told))
     return Relation(script, (), known, table, SEAL)
 
 
@@ -143,7 +146,9 @@ def _join(script: k.Join, left: Relation, right: Relation) -> Relation:
         known = _joined_units(script, left, right)
     else:
         known = _joined_with_public(script, left, right)
-    return Relation(script, (left, right), known, None, SEAL)
+    one, two = left.known.identity, right.known.identity
+    identity = None if one is None or two is None else one | two  # what an outer join lacks is NULL in all of its own
+    return Relation(script, (left, right), replace(known, identity=identity), None, SEAL)
 
 
 def _joined_units(script: k.Join, left: Relation, right: Relation) -> Known:
@@ -221,7 +226,7 @@ def _per_unit(script: k.PerUnit, source: Relation) -> Relation:
         known.unit,
         is_single,
         determined=frozenset(types) if is_single else frozenset(same),
-        keys=frozenset([frozenset([unit, *(number for number, _ in script.keys)])]),
+        identity=frozenset([unit, *(number for number, _ in script.keys)]),
         origins={plain[number]: place for number, place in known.origins.items() if number in plain},
         links={plain[number]: place for number, place in known.links.items() if number in plain},
     )

@@ -12,31 +12,18 @@ from functools import partial
 
 from rules.catalog import TableName
 from rules.kernel import script as k
-from rules.kernel.expressions import (
-    call_sql,
-    canonical,
-    constant_sql,
-    expression_sql,
-    identity,
-    quoted_name,
-    stored,
-    type_sql,
-    typed,
-    typed_sql,
-)
+from rules.kernel.added import canonical, in_one_type, last_order, row_identity, stored, typed
+from rules.kernel.expressions import call_sql, constant_sql, expression_sql, quoted_name, typed_sql
 from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
 from rules.kernel.relation import Relation, are_linked, is_stored
 from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template
 from rules.refusal import Mismatch
-from rules.values.expression import Constant, Expression, ids_in, is_true
-from rules.values.types import Type
+from rules.values.expression import Column, Constant, Expression, ids_in, is_true
 
 _EDGE = r"(?:UNBOUNDED PRECEDING|UNBOUNDED FOLLOWING|CURRENT ROW|OFFSET (?:PRECEDING|FOLLOWING))"
 _OFFSET = r"(?:[0-9]{1,9}|'[^'\\]{1,60}'::(?:numeric|double precision|interval))"
 _FRAME = re.compile(
-    rf"(?P<mode>ROWS|RANGE|GROUPS) BETWEEN {_EDGE} AND {_EDGE}( EXCLUDE (CURRENT ROW|GROUP|TIES))?".replace(
-        "OFFSET", _OFFSET
-    )
+    rf"(?:ROWS|RANGE|GROUPS) BETWEEN {_EDGE} AND {_EDGE}( EXCLUDE (CURRENT ROW|GROUP|TIES))?".replace("OFFSET", _OFFSET)
 )
 
 
@@ -59,10 +46,13 @@ def qualified(table: TableName) -> str:
 
 
 class Renderer:
-    """Renders one statement. Sub-selects and columns are numbered as they come: equal relations have equal texts."""
+    """Renders one statement. Sub-selects and columns are numbered as they come: equal relations have equal texts.
 
-    def __init__(self) -> None:
-        self._aliases = 0
+    A text that is never run, but compared with others, may have windows over rows without an order.
+    """
+
+    def __init__(self, *, is_run: bool = True) -> None:
+        self._aliases, self._is_run = 0, is_run
         self._columns: dict[int, str] = {}
 
     def render(self, relation: Relation, used: frozenset[int]) -> From:
@@ -110,7 +100,7 @@ class Renderer:
         unit = None if relation.unit is None else relation.unit.column
         match table.unit:
             case RowAsUnit(key=key) if unit is not None and len(key) > 1:
-                names[unit] = _told_apart(f"{alias}.{quoted_name(name)}" for name in key)
+                names[unit] = row_identity((table.types[name], f"{alias}.{quoted_name(name)}") for name in key)
             case UnitPath(hops=hops) as path if unit is not None and not (hops and unit not in used):
                 for hop in hops:
                     following = self._alias()
@@ -250,16 +240,18 @@ class Renderer:
             return self.render(source, used - made)
         held = [argument for _, call, _ in calls for argument in call.arguments]
         held += [*script.partition, *(key.expression for key in script.order)]
-        key = min(source.known.keys, key=lambda ids: (len(ids), sorted(ids)), default=frozenset())
+        tells = any(_tells_equals_apart(call, frame) for _, call, frame in calls)
+        key = source.known.identity or frozenset[int]() if tells else frozenset[int]()
         below = ((used - made) & source.types.keys()) | {unit} | key | ids_in(*held)
         inner = self.render(source, below)
         last = [*sorted(key - {unit}), *sorted(below - key - {unit})]  # a key decides; without one all that is used
-        ties = [identity(source.types[number], inner.names[number]) for number in last]
+        is_decided = source.known.identity is not None or not self._is_run
+        ties = [_last(source, number, inner.names[number], is_decided=is_decided) for number in last if tells]
         partition = [inner.names[unit], *(_canonical(source, each, inner.names) for each in script.partition)]
         order = [_sorted_by(key, inner.names) for key in script.order]
         columns = []
         for number, call, frame in calls:
-            decided = [*order, *ties] if _tells_equals_apart(call, frame) else order
+            decided = [*order, *filter(None, ties)] if _tells_equals_apart(call, frame) else order
             over = f" OVER ({_over(partition, decided, frame)})"
             columns.append((number, _call(source, call, inner.names, over)))
         return self._extended(inner, columns, used)
@@ -272,7 +264,7 @@ class Renderer:
             inner = self.render(branch, frozenset(taken[place] for _, _, taken in columns))
             items = []
             for number, kind, taken in columns:
-                sql = _cast(kind.plain() if number == unit else kind, inner.names[taken[place]])  # no unit is cut
+                sql = in_one_type(kind.plain() if number == unit else kind, inner.names[taken[place]])  # no unit is cut
                 items.append(f"{canonical(kind, sql) if number == unit else sql} AS {self._called(number)}")
             parts.append(f"SELECT {', '.join(items)} {inner.clause()}")
         return self._sub_select(" UNION ALL ".join(parts), [number for number, _, _ in columns])
@@ -281,12 +273,6 @@ class Renderer:
 def _rows_of(table: GroundTable | Hop) -> str:
     """Without rows of children, where keys were proved of a table that had none."""
     return "ONLY " if table.is_plain else ""
-
-
-def _told_apart(key: Iterable[str]) -> str:
-    """The values of a key as one text, each told with its length, so that different ones never read the same."""
-    parts = (f"char_length(({column})::text) || ':' || ({column})::text" for column in key)
-    return f'({" || ".join(parts)}) COLLATE "C"'  # each column may have a collation of its own
 
 
 def _units(*relations: Relation) -> frozenset[int]:
@@ -319,29 +305,27 @@ def _call(source: Relation, call: k.Call, names: Mapping[int, str], over: str = 
     return typed(call.type, call_sql(call, names, partial(is_stored, source), over))
 
 
-def _tells_equals_apart(call: k.Call, frame: k.Frame) -> bool:
+def _tells_equals_apart(call: k.Call, frame: str) -> bool:
     """Return whether a function sees rows that its ORDER BY leaves equal one after the other."""
     calls = check_template(call.sql, is_call=True)
-    return frame.mode == "ROWS" or bool(calls & ORDINAL) or not calls & (AGGREGATES | RANKS)
+    return frame.startswith("ROWS") or bool(calls & ORDINAL) or not calls & (AGGREGATES | RANKS)
 
 
-def _over(partition: list[str], order: list[str], frame: k.Frame) -> str:
-    if frame.text and ((match := _FRAME.fullmatch(frame.text)) is None or match["mode"] != frame.mode):
+def _last(source: Relation, number: int, name: str, *, is_decided: bool) -> str:
+    column = Column(number, source.types[number])
+    return last_order(column.type, name, is_stored=is_stored(source, column), is_decided=is_decided)
+
+
+def _over(partition: list[str], order: list[str], frame: str) -> str:
+    if frame and _FRAME.fullmatch(frame) is None:
         raise Mismatch("the plan has an invalid window frame")
     by = f" ORDER BY {', '.join(dict.fromkeys(order))}" if order else ""
-    return f"PARTITION BY {', '.join(dict.fromkeys(partition))}{by}{f' {frame.text}' if frame.text else ''}"
+    return f"PARTITION BY {', '.join(dict.fromkeys(partition))}{by}{frame and f' {frame}'}"
 
 
 def _sorted_by(key: k.SortKey, names: Mapping[int, str]) -> str:
     nulls = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}[key.nulls_first]
     return f"{expression_sql(key.expression, names)}{' DESC' if key.descending else ''}{nulls}"
-
-
-def _cast(kind: Type, sql: str) -> str:
-    """One type for all branches. A real that was computed is a double, which need not fit a real."""
-    is_as_read = kind.kind == "other" or kind.base == "float4"
-    is_not_named = kind.base in ("bpchar", "enum")  # what a script calls an enum may be the name of any type
-    return sql if is_as_read else typed(kind, sql) if is_not_named else f"({sql})::{type_sql(kind)}"
 
 
 def _constant(constant: Constant) -> str:

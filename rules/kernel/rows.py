@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rules.kernel.expressions import check_columns, expression_sql
 from rules.kernel.relation import Relation, is_stored
 from rules.kernel.render import From, Renderer
-from rules.kernel.script import Call, Correlated, Filter, Join, Project, Semi, SortKey, UnionAll, Window
+from rules.kernel.script import Call, Filter, Project, Scan, SortKey, UnionAll, Window
 from rules.refusal import Mismatch
 from rules.values.expression import Apply, Expression, ids_in
 from rules.values.types import Type
@@ -78,12 +78,12 @@ class Rows:
         return _is_steady(self.relation) and not any(map(_may_change, parts))
 
     def candidates(self) -> str | None:
-        """SELECT <unit> AS u FROM <a superset of the rows>: a relation with fewer conditions, each of which can only
-        take rows away. None where rows do not know their unit."""
-        if not self.has_identity:
-            return None
-        stripped = Rows(_stripped(self.relation))
-        return stripped.select(())
+        """SELECT <unit> AS u FROM <a superset of the rows>: the table whose rows they are, without conditions. None of
+        rows that are made of more: a window orders rows by the columns that are read, which are fewer here."""
+        table = self.relation
+        while isinstance(table.script, Filter | Project):
+            (table,) = table.parts
+        return Rows(table).select(()) if self.has_identity and isinstance(table.script, Scan) else None
 
     @property
     def _units(self) -> frozenset[int]:
@@ -145,20 +145,3 @@ _SORTED_BY_LOCALE = ("text", "other", "unknown")  # a jsonb or an array may be o
 _OWN = r"(?:bigint|boolean|character|date|double|float8|integer|interval|numeric|real|smallint|text|time|uuid)\b(?!\.)"
 _BY_ZONE = re.compile(rf"zone|tz|to_timestamp|::\s*(?!{_OWN})", re.IGNORECASE)  # or by a type that may read a catalog
 _OF_OTHERS = re.compile(r"\.|tz|with time zone|^reg")  # of what they may be made or name
-
-
-def _stripped(relation: Relation) -> Relation:
-    """A relation that has every row of this one's unit at least as often: without what only takes rows away."""
-    match relation.script:
-        case Filter() | Project() | Window() | Semi() | Correlated():
-            return _stripped(relation.parts[0])
-        case Join(kind="inner") if relation.parts[1].unit is None and _finds_one(relation):
-            return _stripped(relation.parts[0])
-    return relation
-
-
-def _finds_one(relation: Relation) -> bool:
-    """Tell whether a join with public rows finds one of them at most for each row."""
-    assert isinstance(relation.script, Join)
-    equated = {right for _, right in relation.script.equal}
-    return any(key <= equated for key in relation.parts[1].known.keys)

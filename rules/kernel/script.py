@@ -15,7 +15,6 @@ from rules.values.expression import TRUE, Constant, Expression
 from rules.values.types import Type
 
 JoinKind = Literal["inner", "left", "right", "full"]
-FrameMode = Literal["", "ROWS", "RANGE", "GROUPS"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +109,14 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """ROWS BETWEEN start AND end and its kin; `text` is checked to be nothing else."""
-
-    mode: FrameMode = ""
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
-    """Functions over one window of each unit's rows."""
+    """Functions over one window of each unit's rows, each with its frame: "" or ROWS BETWEEN start AND end and its kin,
+    which is checked to be nothing else."""
 
     source: "Script"
     partition: tuple[Expression, ...]
     order: tuple[SortKey, ...]
-    calls: tuple[tuple[int, Call, Frame], ...]
+    calls: tuple[tuple[int, Call, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,14 @@ from functools import reduce
 from math import prod
 
 from rules.kernel import measures as m
+from rules.kernel.added import hashed, is_short, key_text
 from rules.kernel.expressions import key_wrap
-from rules.kernel.keys import Bins, Found, Key, KeySql, Listed, found_condition, hash_sql, listed_sql
+from rules.kernel.keys import Bins, Found, Key, KeySql, Listed, listed_sql
 from rules.kernel.rows import Item, Rows
 from rules.kernel.summand import LARGEST, Lattice, Summand, clamped
 from rules.refusal import NotSupported
 from rules.values.expression import Apply, Column, Constant, Expression, is_true
+from rules.values.types import INT4
 
 Pivots = tuple[tuple[Expression, ...], ...]
 
@@ -89,14 +91,14 @@ class Source:
     def shown(self) -> tuple[str, ...]:
         """The keys as they leave: places in lists, and texts."""
         named = zip(self.keys, self.names, strict=True)
-        return tuple(f"{name}::text" if isinstance(key, Found) else name for key, name in named)
+        return tuple(key_text(name) if isinstance(key, Found) else name for key, name in named)
 
     def hashed(self, *more: str) -> str:
         """A hash of unit, keys and more: seeded by the unit, or else all units would keep the same groups."""
-        seed = "hash_array_extended(ARRAY[u], 0)"
+        seed = hashed("u", "0")
         for key, name in zip(self.keys, self.names, strict=True):
-            seed = hash_sql(key, name, seed)
-        return reduce(lambda seed, column: f"hash_array_extended(ARRAY[{column}], {seed})", more, seed)
+            seed = hashed(name, seed, key.expression.type if isinstance(key, Found) else INT4)
+        return reduce(lambda seed, column: hashed(column, seed), more, seed)
 
 
 class Columns:
@@ -172,7 +174,7 @@ def _key(key: Key, columns: Columns, name: str) -> KeySql:
             return listed_sql(key, read, name)
         case Found(expression=expression):
             column = columns.read(expression, key_wrap(expression))
-            return KeySql(column, condition=found_condition(key, column))
+            return KeySql(column, condition=is_short(expression.type, column))
         case Bins(summand=summand):
             column = columns.read(summand.expression, key.wrap)
             return KeySql(column, condition=f"{column} IS NOT NULL")

@@ -39,21 +39,16 @@ _SIGNS = frozenset(
 # None of them makes a window: OVER is written by the renderer, with the unit in front.
 # PostgreSQL takes none of them for the name of a column.
 KEYWORDS = frozenset(
-    """
-    all and any array case collate desc distinct else end false from group ilike in is like not null or order then true
-    when where
-    """.split()
+    """all and any array case collate desc distinct else end false from group ilike in is like not null or order then
+    true when where""".split()
 )
 FIELDS = frozenset(
-    """
-    century day decade dow doy epoch hour isodow isoyear microseconds millennium milliseconds minute month quarter
-    second week year
-    """.split()
+    """century day decade dow doy epoch hour isodow isoyear microseconds millennium milliseconds minute month quarter
+    second week year""".split()
 )
 # Immutable functions of pg_catalog, and a few that read nothing but the pinned settings TimeZone and DateStyle.
 FUNCTIONS = frozenset(
-    """
-    abs acos acosd acosh age array_length array_lower array_ndims array_position array_positions array_remove
+    """abs acos acosd acosh age array_length array_lower array_ndims array_position array_positions array_remove
     array_to_string array_upper ascii asin asind asinh atan atan2 atan2d atand atanh bit_length btrim cardinality cbrt
     ceil ceiling char_length character_length chr coalesce concat concat_ws cos cosd cosh cot cotd date date_bin
     date_part date_trunc degrees div exp extract factorial float8 floor format gcd greatest hashint4extended
@@ -65,14 +60,11 @@ FUNCTIONS = frozenset(
     overlaps overlay pi position pow power radians regexp_count regexp_instr regexp_like regexp_match regexp_replace
     regexp_substr repeat replace reverse right round row rpad rtrim scale sha256 sign similar_to_escape sin sind sinh
     split_part sqrt starts_with string_to_array strpos substr substring tan tand tanh time timetz timezone to_char
-    to_date to_hex to_number to_timestamp translate trim trim_scale trunc unistr upper width_bucket
-    """.split()
+    to_date to_hex to_number to_timestamp translate trim trim_scale trunc unistr upper width_bucket""".split()
 )
 AGGREGATES = frozenset(
-    """
-    avg bool_and bool_or count every max min mode percentile_cont percentile_disc stddev stddev_pop stddev_samp sum
-    var_pop var_samp variance
-    """.split()
+    """avg bool_and bool_or count every max min mode percentile_cont percentile_disc stddev stddev_pop stddev_samp sum
+    var_pop var_samp variance""".split()
 )
 # Window functions that tell rows apart which an ORDER BY leaves equal, and those that treat equal rows alike.
 ORDINAL = frozenset(("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"))

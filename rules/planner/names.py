@@ -43,7 +43,7 @@ class CanonicalNames:
         """Name the columns of a node, which the relation was made of."""
         source = keyed.source.node
         every = frozenset(column.id for column in source.facts.columns)
-        rendered = Renderer().render(relation, every)
+        rendered = Renderer(is_run=False).render(relation, every)
         core = Core.of(node, rendered, kernel, catalog)
         return cls(keyed, relation, zone, rendered, core, _has_instants(source))
 
@@ -160,7 +160,7 @@ class Core:
         if not found.parents:
             return cls(replace(rendered, where=rendered.where[:conditions]), rendered.names, _has_instants(node))
         every = frozenset(column.id for column in found.node.facts.columns)
-        rows = Renderer().render(kernel.relation(to_script(found.node)), every)
+        rows = Renderer(is_run=False).render(kernel.relation(to_script(found.node)), every)
         return cls(rows, found.names(rows.names), _has_instants(found.node))
 
 

@@ -77,16 +77,9 @@ def _calls(calls: tuple[tuple[int, n.Aggregate], ...], facts: n.Facts) -> tuple[
 
 def _window(node: n.Windowed) -> k.Window:
     order = tuple(k.SortKey(bare(order.expression), order.descending, order.nulls_first) for order in node.window.order)
-    calls = tuple((number, call.function) for number, call in node.computed)
-    frames = [k.Frame(_mode(call.frame), call.frame) for _, call in node.computed]
-    made = zip(_calls(calls, node.facts), frames, strict=True)
-    framed = tuple((number, call, frame) for (number, call), frame in made)
+    calls = _calls(tuple((number, call.function) for number, call in node.computed), node.facts)
+    framed = tuple((*made, call.frame) for made, (_, call) in zip(calls, node.computed, strict=True))
     return k.Window(to_script(node.source), tuple(map(bare, node.window.partition)), order, framed)
-
-
-def _mode(frame: str) -> k.FrameMode:
-    modes: tuple[k.FrameMode, ...] = ("ROWS", "RANGE", "GROUPS")
-    return next((mode for mode in modes if frame.startswith(mode)), "")
 
 
 def _split(holding: Expression, left: n.Node, right: n.Node) -> tuple[tuple[tuple[int, int], ...], Expression]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rules.catalog import Catalog, Table
 from rules.policy.exposure import TRUSTED
-from rules.policy.finding import Finding, error, warning
+from rules.policy.finding import Finding, error, note, warning
 from rules.policy.model import ColumnRules, TableRules
 
 
@@ -25,6 +25,11 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
         if column.unreadable and not rules.columns.get(column.name, ColumnRules()).hidden:
             words = f'"{column.name}" {column.unreadable}'
             yield warning(path, f"{words}: it does not exist for analysts", column.made_readable)
+        elif column.type.casts and not rules.hides(column):
+            words = f'"{column.name}" has a type that functions of the database cast ({", ".join(column.type.casts)})'
+            yield note(
+                path, f"{words}: no statement calls them, so it can be counted and tested for NULL, nothing else"
+            )
 
 
 def check_copied(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:

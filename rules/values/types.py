@@ -103,6 +103,12 @@ class Type:
         inside = f"{self.size},{self.scale}" if self.scale is not None else f"{self.size}"
         return f"{_SQL.get(self.base, self.base)}({inside})"
 
+    @property
+    def is_other_text(self) -> bool:
+        """Tell whether it is a text of a collation whose equality is not that of its bytes."""
+        name, is_array = self.name.partition("(")[0], self.name.endswith("[]")
+        return self.base == "other" and name in ("text", "character varying", "character") and not is_array
+
     def plain(self) -> "Type":
         """Without what stands in parentheses, as the results of operators are typed."""
         return self if self.size is self.scale is None else self._plain

@@ -8,6 +8,7 @@ import pytest
 from proxy.twin.embedded import Cluster
 from tests.kernel.facts import SCHEMA
 from tests.kernel.world import World, make_world
+from tests.properties.added import Worst, worst_rows
 from tests.properties.planning import PINNED
 
 
@@ -19,6 +20,13 @@ def connection(real_cluster: Cluster) -> Iterator[psycopg.Connection]:
         found.execute(SCHEMA)
         found.execute(PINNED)
         yield found
+
+
+@pytest.fixture(scope="session")
+def every_type(real_cluster: Cluster) -> Iterator[Worst]:
+    """The table of tests/properties/added.py."""
+    with worst_rows(real_cluster, "every_type_of_the_kernel") as rows:
+        yield rows
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from rules.kernel.keys import Key
 from rules.kernel.measures import Measure
 from rules.kernel.relation import Relation
 from rules.kernel.relations import build
-from rules.kernel.script import Call, Filter, Frame, Scan, Script, SortKey, UnionAll, Window
+from rules.kernel.script import Call, Filter, Scan, Script, SortKey, UnionAll, Window
 from rules.kernel.source import Pivots
 from rules.kernel.statement import Bounded, Tally
 from rules.policy.load import load_policy
@@ -93,7 +93,7 @@ def rows_that_may_change() -> tuple[Relation, ...]:
     """Rows that are elsewhere, and such as are ordered by a column that may change, or cast it, or chosen by letters or
     the order of texts."""
     own = rows_of_facts().script
-    number = ((99, Call("row_number(){over}", (), INT8), Frame()),)
+    number = ((99, Call("row_number(){over}", (), INT8), ""),)
     first = Window(own, (), (), number)
     others = Scan(TABLE, ((0, "u"), *((number, name) for name, number in IDS.items() if name != "tz")))
     by_text = Window(others, (), (SortKey(column("b")),), number)

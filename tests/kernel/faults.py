@@ -13,6 +13,7 @@ from typing import Any
 
 from rules.functions.math import arithmetic
 from rules.kernel import (
+    added,
     bounded,
     expressions,
     forms,
@@ -31,6 +32,7 @@ from rules.kernel.render import Renderer
 from rules.kernel.special import blocks
 from tests.support.kept import forgotten
 
+OF_INTERVALS = "an interval told by a text, which it has not on every server"
 _wrap_of_bins = vars(keys.Bins)["wrap"].fget
 Edit = tuple[Callable[..., Any], str, str]  # a function, what it says, and what it would say instead
 
@@ -94,13 +96,27 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
         (Renderer._per_unit, "for place in range(len(groups)))", "for place in range(1, len(groups))) or '()'"),
     ),
     "PARTITION BY without the unit": ((Renderer._window, "[inner.names[unit], *(", "['1', *("),),
-    "ties left to the order of rows": ((Renderer._window, "decided = [*order, *ties] if", "decided = order if"),),
+    "ties left to the order of rows": (
+        (Renderer._window, "decided = [*order, *filter(None, ties)] if", "decided = order if"),
+    ),
     "the number of a row that is added to something": ((render._tells_equals_apart, "bool(calls & ORDINAL) or ", ""),),
-    "frames of rows that are said to be others": ((render._over, ' or match["mode"] != frame.mode', ""),),
-    "frames as they come": ((render._over, "if frame.text and ((", "if False and (("),),
-    "one column left out of ties": ((Renderer._window, "for number in last]", "for number in last[:-1]]"),),
-    "ties between equal values that differ": (
-        (expressions.identity, "return f'({sql})::text COLLATE \"C\"'", "return sql"),
+    "frames of rows whose ties are left to their order": (
+        (render._tells_equals_apart, 'frame.startswith("ROWS") or ', ""),
+    ),
+    "frames as they come": ((render._over, "if frame and", "if False and"),),
+    "one column left out of ties": (
+        (Renderer._window, "for number in last if tells]", "for number in last[:-1] if tells]"),
+    ),
+    "ties between equal values that differ": ((added.last_order, 'return f"numeric_send({sql})"', "return sql"),),
+    "ties between intervals that are equal and differ": (
+        (added.last_order, 'return f"interval_send({sql})"', "return sql"),
+    ),
+    "ties by a text that a function of the database's owner makes": (
+        (added.last_order, "if is_decided:", "if True:"),
+        (added.last_order, 'return ""', 'return f"({sql})::text"'),
+    ),
+    "a superset whose windows have another order": (
+        (rows.Rows.candidates, "if self.has_identity and isinstance(table.script, Scan)", "if self.has_identity"),
     ),
     # One row of a unit.
     "one row of each of two": (
@@ -152,13 +168,13 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
         (expressions.key_wrap, "is_computed=isinstance(expression, Apply)", "is_computed=False"),
     ),
     "any column as a table's own": ((render._canonical, "is_stored=is_stored(source, expression)", "is_stored=True"),),
-    "names that a script gives to types": ((expressions.type_sql, "if kind.name and", "if False and"),),
-    "numbers of a union that are said to be labels": ((render._cast, 'in ("bpchar", "enum")', '== "bpchar"'),),
+    "names that a script gives to types": ((added.type_sql, "if kind.name and", "if False and"),),
+    "numbers of a union that are said to be labels": ((added.in_one_type, 'in ("bpchar", "enum")', '== "bpchar"'),),
     "constants that are said to be labels": ((render._constant, 'constant.type.kind == "enum"', "False"),),
     "words that are names of columns": (
         (templates._is_in_phrase, 'and before == "(" and opened[-1][1] == "extract" and after == "from"', ""),
     ),
-    "bytes that are said to be some": ((expressions.identity, 'return f"({sql})::bytea"', "return sql"),),
+    "bytes that are said to be some": ((added.last_order, "not is_stored or word", "word"),),
     "aggregates in the order of rows": ((expressions.call_sql, "added = check_call(call.sql)", "added = None"),),
     "sums of doubles": (
         (expressions.call_sql, 'not in ("integer", "numeric")', 'not in ("integer", "numeric", "float")'),
@@ -169,12 +185,25 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "a divisor without its guard": (
         (arithmetic._divisor, "is_guarded = right.sure.has(Fraction(0))", "is_guarded = False"),
     ),
-    "candidates that are not all": ((rows._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
 }
 OF_COLLATIONS: dict[str, tuple[Edit, ...]] = {
     "texts that are compared as those of a domain": (
-        (expressions._compared_by_bytes, '::text COLLATE "default")', "::text)"),
+        (added._compared_by_bytes, '::text COLLATE "default")', "::text)"),
     ),
+}
+OF_ADDED: dict[str, tuple[Edit, ...]] = {
+    "values ordered by a text that is too long": ((added.last_order, "return sql", "return f'({sql})::text'"),),
+    "values ordered by a text that a function makes": (
+        (added.last_order, "if is_decided:", "if True:"),
+        (added.last_order, 'return ""', 'return f"({sql})::text"'),
+    ),
+    "groups of values by a text that a function makes": (
+        (added.canonical, "case _ if kind.is_other_text", 'case _ if kind.kind == "other"'),
+    ),
+    "equal values that tie": (
+        (added.last_order, "not is_stored or word not in _EXACT", "not is_stored or kind.name != 'numeric[]'"),
+    ),
+    OF_INTERVALS: ((added.row_identity, "encode(interval_send({}), 'hex')", "({})::text"),),
 }
 OF_ROW_UNITS: dict[str, tuple[Edit, ...]] = {
     "rows of two tables that are one unit": (
@@ -184,20 +213,16 @@ OF_ROW_UNITS: dict[str, tuple[Edit, ...]] = {
     "rows that nothing tells apart, several times": (
         (relations._joined_with_public, "if kept.unit.column is None and not is_single:", "if False:"),
     ),
-    "several values of a key told without their lengths": (
-        (render._told_apart, "char_length(({column})::text) || ':' || ", ""),
-    ),
+    "several values of a key told without their lengths": ((added.row_identity, "char_length({text}) || ':' || ", ""),),
     "an identity under another column's number": (
         (relations._identity_column, "None if script.unit in names.values() else script.unit", "script.unit"),
     ),
 }
 OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
-    "group keys as they are spelled": (
-        (expressions.canonical, 'return f"trim_scale(({sql})::numeric)"', "return sql"),
-    ),
+    "group keys as they are spelled": ((added.canonical, 'return f"trim_scale(({sql})::numeric)"', "return sql"),),
     "found keys as they are spelled": (
         (
-            expressions.canonical_key,
+            added.canonical_key,
             "({canonical(kind, typed(kind, sql) if is_computed else f'({sql})')})",
             "({sql})",
         ),
@@ -244,9 +269,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (keys._join, "min(place)::int4 AS place", "place::int4 AS place"),
         (keys._join, "({function} GROUP BY {values})", "({function})"),
     ),
-    "found keys of any length": (
-        (keys.found_condition, "if key.expression.type.kind not in", "if True or key.expression.type.kind not in"),
-    ),
+    "found keys of any length": ((added.is_short, "if kind.kind not in", "if True or kind.kind not in"),),
     # The integer of a row.
     "no clamp": ((summand._seen, "least(greatest({whole}, {lattice.low}), {lattice.high})", "{whole}"),),
     "a clamp wider than the bounds": ((summand._seen, "{lattice.high})", "{lattice.high + 1})"),),

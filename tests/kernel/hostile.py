@@ -12,7 +12,6 @@ from rules.kernel.script import (
     Call,
     Correlated,
     Filter,
-    Frame,
     Join,
     PerUnit,
     Project,
@@ -60,8 +59,8 @@ def costs(kind: Type) -> Script:
 def window(kind: Type) -> Script:
     """What is first of them by an order in which some are equal."""
     call = Call("first_value(({0})::text){over}", (Column(91, kind),), TEXT)
-    rows = Join("inner", costs(kind), PEOPLE.scan, (), TRUE)  # of which no key tells rows apart
-    return Window(rows, (), (SortKey(made("{0} IS NULL", Column(91, kind))),), ((90, call, Frame()),))
+    rows = Join("inner", costs(kind), STAYS.scan, (), TRUE)  # of which no key tells rows apart
+    return Window(rows, (), (SortKey(made("{0} IS NULL", Column(91, kind))),), ((90, call, ""),))
 
 
 def per_unit(call: Call) -> Script:
@@ -73,7 +72,7 @@ def told(rows: Script, kind: Type, text: str = "5.0") -> Statement:
     return of(rows, (), (Count(made(f"(({{0}})::text = '{text}')", Column(90, kind))),), most=20)
 
 
-def framed(call: str, frame: Frame) -> Script:
+def framed(call: str, frame: str) -> Script:
     """Visits of one cost, of which no key is read, in an order in which all of a unit's are equal."""
     union = UnionAll(
         (Filter(VISITS.scan, made("({0} = 5)", VISITS["cost"])),), ((91, INT4, (11,)), (92, INT4, (12,))), 91
@@ -82,7 +81,7 @@ def framed(call: str, frame: Frame) -> Script:
     return Window(union, (), (SortKey(made("({0} IS NULL)", Column(91, INT4))),), ((90, value, frame),))
 
 
-def first_of(call: str, frame: Frame) -> Statement:
+def first_of(call: str, frame: str) -> Statement:
     """The rows that are counted by which visit comes first."""
     rows = framed(call, frame)
     first = made("({0} = 1 AND {1} = 1)", Column(90, INT4), Column(92, INT4))
@@ -151,11 +150,11 @@ STATEMENTS = {
         UnionAll((VISITS.scan,), ((90, NUMERIC, (VISITS["id"].id,)),), 90), most=1
     ),
     "the number of a row beside what treats equal rows alike": first_of(
-        "row_number(){over} + 0 * count({0}){over}", Frame()
+        "row_number(){over} + 0 * count({0}){over}", ""
     ),
-    "rows of a frame that is said to be a range": first_of("sum({0}){over}", Frame("RANGE", UP_TO_HERE)),
+    "a frame of rows that does not begin as one": first_of("sum({0}){over}", f" {UP_TO_HERE}"),
     "a frame with words behind it": told(
-        framed("sum({0}){over}", Frame("ROWS", f"{UP_TO_HERE}) + (SELECT count(*)::integer FROM public.visits")),
+        framed("sum({0}){over}", f"{UP_TO_HERE}) + (SELECT count(*)::integer FROM public.visits"),
         INT4, "13",
     ),
     "found numbers of a column that is said to be of integers": of(

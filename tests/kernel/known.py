@@ -34,6 +34,9 @@ def check_known(world: World, name: str, relation: Relation, rows: Rows) -> None
     for key in known.keys:
         told = [cells for row in rows.elements() if None not in (cells := tuple(row[places[n]] for n in sorted(key)))]
         assert len(told) == len(set(told)), f"{name}: two rows with one key"
+    if known.identity is not None:
+        told = [tuple(row[places[number]] for number in sorted(known.identity)) for row in rows.elements()]
+        assert len(told) == len(set(told)), f"{name}: two rows with one identity"
     for number, place in known.origins.items():
         pairs = {(row[0], row[places[number]]) for row in rows if row[places[number]] is not None}
         assert pairs <= _units_of(world, place), f"{name}: a value of another unit's row"

@@ -10,7 +10,6 @@ from rules.kernel.script import (
     Call,
     Correlated,
     Filter,
-    Frame,
     Join,
     JoinKind,
     PerUnit,
@@ -29,6 +28,7 @@ from tests.kernel.world import Table
 PEOPLE, COUNTS, PARTLY = Table("people", 1), Table("counts", 61), Table("partly", 65)
 V, W = Table("visits", 11), Table("visits", 21)
 ITEMS, PARTS, SHARES = Table("items", 31, unit=39), Table("parts", 101, unit=109), Table("shares", 71)
+WAITS, MARKS = Table("waits", 111), Table("marks", 121)
 PLACES, SPOTS = Table("places", 41), Table("spots", 51)
 LOANS, NOTES, BILLS = Table("loans", 111, unit=119), Table("notes", 121), Table("bills", 131)
 NUMBER, TOTAL, MARK = Column(81, INT8), Column(82, NUMERIC), Column(83, BOOLEAN)
@@ -69,11 +69,12 @@ def _joined(kind: JoinKind, unit: int | None = None) -> Join:
     return Join(kind, V.scan, W.scan, _equal(V["n"], W["n"]), _EARLIER, unit)
 
 
-def _window(source: Script, call: Call, order: Column, partition: tuple[Column, ...], frame: Frame) -> Window:
+def _window(source: Script, call: Call, order: Column, partition: tuple[Column, ...], frame: str) -> Window:
     return Window(source, partition, (SortKey(order),), ((NUMBER.id, call, frame),))
 
 
 _FIRST_OF_UNIT = Apply("=", "({0} = 1)", (NUMBER,), BOOLEAN)
+_FIRST_THREE = Apply("<=", "({0} <= 3)", (NUMBER,), BOOLEAN)
 # Without its key, so that visits can tie in all columns; few enough for a sort to keep those that tie as they come.
 _EQUAL = Filter(W.scan, Apply("=", "({0} = 5)", (W["cost"],), BOOLEAN))
 _LOOSE = UnionAll((_EQUAL,), tuple((c.id + 70, c.type, (c.id,)) for c in (W["person_id"], W["n"], W["cost"])), 92)
@@ -102,11 +103,34 @@ SHAPES: dict[str, Shape] = {
     ),
     "per unit and cost": Shape(PerUnit(W.scan, ((95, W["cost"]),), ((NUMBER.id, ROWS),))),
     "first visit": Shape(
-        Filter(_window(V.scan, FIRST, V["n"], (V["kind"],), Frame()), _FIRST_OF_UNIT), (_money(V["cost"]),)
+        Filter(_window(V.scan, FIRST, V["n"], (V["kind"],), ""), _FIRST_OF_UNIT), (_money(V["cost"]),)
     ),
-    "first of equal visits": Shape(Filter(_window(_LOOSE, FIRST, _N, (), Frame()), _FIRST_OF_UNIT), (_money(_COST),)),
+    "first of equal visits": Shape(Filter(_window(_LOOSE, FIRST, _N, (), ""), _FIRST_OF_UNIT), (_money(_COST),)),
+    "first of equal intervals": Shape(
+        Filter(_window(WAITS.scan, FIRST, WAITS["person_id"], (), ""), _FIRST_OF_UNIT),
+        (Count(Apply("", "(extract(month from {0}) = 1)", (WAITS["wait"],), BOOLEAN)),),
+    ),
+    "first of values that a function of the owner shows": Shape(
+        Filter(_window(MARKS.scan, FIRST, MARKS["person_id"], (), ""), _FIRST_OF_UNIT),
+        (Count(Apply("", "({0} IS NULL)", (MARKS["mark"],), BOOLEAN)),),
+        is_refused=True,
+    ),
+    "units beyond a cap by what few columns say": Shape(
+        UnionAll(
+            (
+                Filter(
+                    Filter(_window(WAITS.scan, FIRST, WAITS["person_id"], (), ""), _FIRST_THREE),
+                    Apply("", "({0} = 5)", (WAITS["day"],), BOOLEAN),
+                ),
+            ),
+            ((95, INT4, (WAITS["person_id"].id,)), (96, INT4, (WAITS["level"].id,))),
+            95,
+        ),
+        (Sum(Summand(Column(96, INT4), WHOLE)),),
+        (Listed((Column(95, INT4),), tuple((text,) for text in "12345")),),
+    ),
     "running sum": Shape(
-        _window(W.scan, SUM, W["n"], (W["kind"],), Frame("ROWS", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"))
+        _window(W.scan, SUM, W["n"], (W["kind"],), "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     ),
     "union": Shape(
         UnionAll(

@@ -6,13 +6,14 @@ from functools import partial
 import psycopg
 import pytest
 
-from tests.kernel.faults import OF_ROW_UNITS, OF_ROWS, OF_STATEMENTS, Edit, planted
+from tests.kernel.faults import OF_ADDED, OF_INTERVALS, OF_ROW_UNITS, OF_ROWS, OF_STATEMENTS, Edit, planted
 from tests.kernel.hostile import STATEMENTS, check_hostile
 from tests.kernel.locality import check_asked, check_shapes
 from tests.kernel.picked import check_picked
 from tests.kernel.row_units import check_row_units
 from tests.kernel.shapes import SHAPES
 from tests.kernel.world import World
+from tests.properties.added import Worst, check_added
 
 NEWER = "columns that are computed when they are read"  # which PostgreSQL has from 18 on
 
@@ -47,6 +48,14 @@ def test_a_fault_in_rows_is_found(world: World, name: str) -> None:
 @pytest.mark.parametrize("name", OF_ROW_UNITS)
 def test_a_fault_in_rows_as_units_is_found(connection: psycopg.Connection, name: str) -> None:
     assert_found(OF_ROW_UNITS[name], lambda: check_row_units(connection))
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", OF_ADDED)
+def test_a_fault_in_what_the_kernel_adds_is_found(every_type: Worst, name: str) -> None:
+    if name == OF_INTERVALS and every_type.connection.info.server_version >= 150000:
+        pytest.skip("the server has a text of every interval")
+    assert_found(OF_ADDED[name], lambda: check_added(every_type))
 
 
 def assert_found(edits: tuple[Edit, ...], *oracles: Callable[[], object]) -> None:

@@ -3,12 +3,13 @@
 import psycopg
 import pytest
 
-from rules.kernel.expressions import identity
+from rules.kernel.added import last_order
 from rules.kernel.keys import Found, Listed
 from rules.kernel.measures import Count, Distinct, Units
 from rules.values.types import Type
 from tests.kernel.facts import COLUMNS, Data, Row, bounded, column, load, rows_of_facts
 from tests.kernel.statements import answer
+from tests.properties.added import LONGEST
 
 
 def _row(**cells: str | None) -> Row:
@@ -51,15 +52,24 @@ def test_a_key_that_is_too_long_is_not_counted(connection: psycopg.Connection) -
     assert {group for (group,) in answer(connection, by_number)} == {None}
 
 
-@pytest.mark.extended
-def test_bytes_are_told_apart_without_being_made_text(connection: psycopg.Connection) -> None:
-    """As text they are twice as long, and of half of what a value may hold PostgreSQL could make none."""
-    files = "(SELECT repeat('a', 560000000)::bytea AS body OFFSET 0) AS f"
-    ties = identity(Type("other", name="bytea"), "body")
+LONG_AS_TEXT = {
+    "bytea": "repeat('a', 560000000)::bytea",
+    "bit varying": LONGEST,
+    "text[]": "ARRAY[repeat('\"', 540000000)]",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", LONG_AS_TEXT)
+def test_values_that_are_longer_as_text_than_postgresql_holds_have_an_order(
+    connection: psycopg.Connection, kind: str
+) -> None:
+    source = f"(SELECT {LONG_AS_TEXT[kind]} AS body OFFSET 0) AS f"
+    order = last_order(Type("other", name=kind), "body", is_stored=True, is_decided=False)
 
     with pytest.raises(psycopg.Error):
-        connection.execute(f"SELECT body::text < 'b' FROM {files}")
-    assert connection.execute(f"SELECT {ties} < 'b' FROM {files}").fetchone() == (True,)
+        connection.execute(f"SELECT body::text < 'b' FROM {source}")
+    assert connection.execute(f"SELECT {order} < {order} FROM {source}").fetchone() == (False,)
 
 
 def test_units_keep_groups_of_their_own(connection: psycopg.Connection) -> None:

@@ -16,7 +16,7 @@ from rules.kernel.script import Scan
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.values.expression import Column
-from rules.values.types import INT4, NUMERIC, TEXT, Type
+from rules.values.types import INT4, INTERVAL, NUMERIC, TEXT, Type
 from tests.properties.planning import PINNED
 from tests.support import lab as tables
 from tests.support.catalogs import catalog_of
@@ -36,6 +36,14 @@ CREATE TABLE cards (code char(4) PRIMARY KEY, person_id integer UNIQUE);
 CREATE TABLE loans (card varchar UNIQUE, n integer);
 CREATE TABLE notes (person text, n integer);
 CREATE TABLE bills (person_id numeric, n integer);
+CREATE TABLE waits (person_id integer, wait interval, level integer, day integer);
+CREATE TYPE mark AS (n integer);
+CREATE TABLE marks (person_id integer, mark mark);
+CREATE FUNCTION shown(given mark) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT (5 + coalesce(given.n, 0) * CASE WHEN EXISTS (SELECT FROM public.visits WHERE person_id = 1)
+                                            THEN 1 ELSE -1 END)::text
+$$;
+CREATE CAST (mark AS text) WITH FUNCTION shown(mark);
 INSERT INTO people SELECT i, CASE WHEN i < 4 THEN 'Rome' END, i % 2 FROM generate_series(1, 4) AS i;
 INSERT INTO visits VALUES
     (1, 1, 1, 5.0, 'a', 1), (1.4, 2, 1, 5.00, 'a', 1), (2, 1, 1, 5.00, 'a', 2), (3, 1, 2, 7, 'b', 2),
@@ -46,6 +54,11 @@ INSERT INTO parts VALUES (1, 1, 1), (2, 1, 3), (3, 3, 1), (4, 4, 1), (5, NULL, 2
 INSERT INTO counts VALUES (1, 1), (2, 1), (3, 7);
 INSERT INTO partly VALUES (1, 1), (1, 2), (1, 3), (2, 9), (3, 1);
 INSERT INTO stays VALUES (1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (3, 9);
+INSERT INTO waits VALUES
+    (1, '1 day', 1, 5), (1, '1 day', 1, 5), (1, '1 day', 1, 5),
+    (1, '1 day', 9, 1), (1, '1 day', 9, 1), (1, '1 day', 9, 1),
+    (2, '1 mon', 2, 2), (2, '30 days', 2, 2), (3, '720:00:00', 2, 2), (3, '30 days', 2, 2), (4, '1 mon', 2, 5);
+INSERT INTO marks VALUES (2, row(1)), (2, row(NULL)), (3, row(NULL)), (3, row(1)), (4, row(7));
 INSERT INTO places VALUES (1, 'north'), (2, 'south'), (3, 'north');
 INSERT INTO cards VALUES ('a', 1), ('b', 2), ('c', 3);
 INSERT INTO loans VALUES ('a', 1), ('a ', 2), ('a  ', 3), ('b', 1), ('b ', 1), ('c', 5), ('x', 1);
@@ -75,6 +88,8 @@ tables:
   loans: {unit: card -> cards.code, rows_per_unit: 2}
   notes: {unit: person, rows_per_unit: 2}
   bills: {unit: person_id, rows_per_unit: 2}
+  waits: {unit: person_id, rows_per_unit: 2}
+  marks: {unit: person_id, rows_per_unit: 2}
   places: public
   spots: public
 """
@@ -88,11 +103,15 @@ DELETE FROM public.counts WHERE person_id = {0}; DELETE FROM public.partly WHERE
 DELETE FROM public.stays WHERE person_id = {0}; DELETE FROM public.notes WHERE person::integer = {0};
 DELETE FROM public.loans USING public.cards AS c WHERE c.code = card AND c.person_id = {0};
 DELETE FROM public.cards WHERE person_id = {0}; DELETE FROM public.bills WHERE person_id = {0};
+DELETE FROM public.waits WHERE person_id = {0};
+DELETE FROM public.marks WHERE person_id = {0};
 """
 LEAVE_VIRTUAL = "DELETE FROM public.shares WHERE person_id = {0};"
 REORDERED = """
 CREATE TEMP TABLE kept AS SELECT * FROM public.visits ORDER BY {0}; TRUNCATE public.visits;
 INSERT INTO public.visits SELECT * FROM kept; DROP TABLE kept;
+CREATE TEMP TABLE kept AS SELECT * FROM public.waits ORDER BY ctid DESC; TRUNCATE public.waits;
+INSERT INTO public.waits SELECT * FROM kept; DROP TABLE kept;
 """
 _TYPES: Mapping[str, Mapping[str, Type]] = {
     "people": {"id": INT4, "city": TEXT, "level": INT4},
@@ -102,6 +121,8 @@ _TYPES: Mapping[str, Mapping[str, Type]] = {
     "counts": {"person_id": INT4, "n": INT4},
     "partly": {"person_id": INT4, "n": INT4},
     "stays": {"person_id": INT4, "day": INT4},
+    "waits": {"person_id": INT4, "wait": INTERVAL, "level": INT4, "day": INT4},
+    "marks": {"person_id": INT4, "mark": Type("other", name="public.mark")},
     "places": {"id": INT4, "region": TEXT},
     "spots": {"region": TEXT, "size": INT4},
     "cards": {"code": Type("bpchar", 4), "person_id": INT4},

@@ -482,3 +482,13 @@ def test_a_public_column_that_is_compared_otherwise_than_its_copy_is_a_warning()
         '"name" is public.citext',
         '"city" is text of a nondeterministic collation',
     ]
+
+
+def test_a_type_with_casts_by_functions_of_the_database_is_told_with_their_names() -> None:
+    shown = replace(column("mark"), type=TypeName("public.mark", "other", casts=("text by public.shown",)))
+    marked = [replace(each, columns=(*each.columns, shown)) for each in CATALOG.tables if each.name.name == "orders"]
+    catalog = replace(CATALOG, tables=(CUSTOMERS, *marked, ITEMS))
+
+    told = "\n".join(str(finding) for finding in check_policy(policy(), catalog))
+    assert '"mark" has a type that functions of the database cast (text by public.shown)' in told
+    assert "functions of the database cast" not in "\n".join(map(str, check_policy(policy(), CATALOG)))

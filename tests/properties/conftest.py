@@ -8,6 +8,7 @@ import pytest
 
 from proxy.twin.embedded import Cluster
 from tests.properties import wide_rows
+from tests.properties.added import Worst, worst_rows
 from tests.properties.marks import SCHEMA
 from tests.properties.planning import PINNED, Lab
 from tests.support import lab as tables
@@ -38,6 +39,13 @@ def _lab(cluster: Cluster, number: int) -> Iterator[Lab]:
         connection.execute(tables.known_to(connection, (*tables.VARIANTS, tables.PADDED)[number].changes))
         connection.execute(PINNED)
         yield Lab(connection, catalog_of(cluster.dsn(name)))
+
+
+@pytest.fixture(scope="session")
+def every_type(real_cluster: Cluster) -> Iterator[Worst]:
+    """The table of tests/properties/added.py."""
+    with worst_rows(real_cluster, "every_type") as rows:
+        yield rows
 
 
 @pytest.fixture(scope="session")

@@ -233,7 +233,7 @@ def _domain(cells: Cells, given: Type) -> Domain:
 
 def rows(names: Iterable[str], *, nullable: bool, server_version: int) -> str:
     """FROM …: every combination of the worst values of some columns that this server has."""
-    return _crossed(_values(name, _worst(name, server_version), nullable=nullable) for name in names)
+    return _crossed(_values(name, values_of(name, server_version), nullable=nullable) for name in names)
 
 
 def tame_rows(names: Iterable[str]) -> str:
@@ -245,7 +245,8 @@ def _crossed(sources: Iterable[str]) -> str:
     return " CROSS JOIN ".join(sources) or "(SELECT) AS nothing"
 
 
-def _worst(name: str, server_version: int) -> Cells:
+def values_of(name: str, server_version: int) -> Cells:
+    """The worst values of a column that this server has."""
     given, cells = PAIRED[name]
     if given.base == "numeric" and server_version < 140000:
         cells = tuple(cell for cell in cells if "Infinity" not in cell)

@@ -57,7 +57,7 @@ class CatalogType:
     default: str | None
     comment: str | None
     underneath_sql: str  # of a domain
-    is_cast: bool  # by a function, which may fail on some of its values
+    casts: list[str]  # by functions of the database's own, which may fail on some of its values
 
 
 async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
@@ -155,12 +155,14 @@ def _type_name(types: Mapping[int, CatalogType], oid: int, sql: str, modifier: i
     element = types.get(row.element, row) if row.category == "A" else row
     shown = named if named.kind == "d" else element
     enum = below if _base(row) == "enum" else ""
-    return TypeName(sql, _base(row), modifier, tuple(row.labels), shown.schema, element.extension, shown.name, enum)
+    casts = tuple(dict.fromkeys((*row.casts, *element.casts)))
+    labels = tuple(row.labels)
+    return TypeName(sql, _base(row), modifier, labels, shown.schema, element.extension, shown.name, enum, casts)
 
 
 def _base(row: CatalogType) -> str:
     if row.kind == "e":
-        return "other" if row.is_cast else "enum"  # a label as text is what that function says
+        return "other" if row.casts else "enum"  # a label as text is what that function says
     if row.category == "A":
         return "array"
     return row.name if row.kind == "b" and row.schema == "pg_catalog" else "other"

@@ -59,11 +59,14 @@ EXTENSIONS = "SELECT extname FROM pg_extension ORDER BY 1"
 
 TIME_ZONES = "SELECT name FROM pg_timezone_names"  # by operating system and release: our own machine may have others
 
-TYPES = """
+FIRST_ADDED = 16_384  # OIDs below are of what PostgreSQL itself has
+
+TYPES = f"""
 SELECT t.oid, n.nspname, t.typname, t.typtype::text, t.typcategory::text, t.typelem, t.typbasetype, t.typtypmod,
-       t.typcollation, x.extname, coalesce(e.labels, '{}'),
+       t.typcollation, x.extname, coalesce(e.labels, '{{}}'),
        t.typnotnull, t.typdefault, obj_description(t.oid, 'pg_type'), format_type(t.typbasetype, t.typtypmod),
-       EXISTS (SELECT FROM pg_cast k WHERE k.castsource = t.oid AND k.castmethod = 'f')
+       ARRAY(SELECT format('%s by %s', format_type(k.casttarget, NULL), k.castfunc::regproc)
+             FROM pg_cast k WHERE k.castsource = t.oid AND k.castmethod = 'f' AND t.oid >= {FIRST_ADDED} ORDER BY 1)
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN (SELECT enumtypid, array_agg(enumlabel::text ORDER BY enumsortorder) AS labels FROM pg_enum GROUP BY 1) e
        ON e.enumtypid = t.oid
@@ -80,7 +83,6 @@ WHERE c.collname <> 'default'
 GROUP BY 1, 2, 3 ORDER BY 1, 2
 """
 
-FIRST_ADDED = 16_384  # OIDs below are of what PostgreSQL itself has
 
 # A body of SQL that is kept as text. From 14 on PostgreSQL's own functions have none, but those of any type.
 IS_TEXT = """to_jsonb(f) -> 'prosqlbody' = 'null'

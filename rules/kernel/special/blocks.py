@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from rules.kernel.added import hashed, saturated
 from rules.kernel.expressions import check_columns, expression_sql, key_wrap
-from rules.kernel.forms import grouped, saturated
+from rules.kernel.forms import grouped
 from rules.kernel.keys import Key, column_of, count_of
 from rules.kernel.measures import Sensitivity
 from rules.kernel.relation import Relation
@@ -143,7 +144,7 @@ def block_values(relation: Relation, statement: BlockStatement) -> Bounded:
     is_cut = not rows.proved_one and (groups is None or most < groups)
     order = ", ".join([source.hashed(), *source.names])
     cut = f"(SELECT *, dense_rank() OVER (PARTITION BY u ORDER BY {order}) AS rn FROM r) AS k WHERE rn <= {most}"
-    block = f"((hash_array_extended(ARRAY[u], {statement.salt}::int8) & {_LARGEST_INTEGER}) % {statement.blocks})::int4"
+    block = f"(({hashed('u', f'{statement.salt}::int8')} & {_LARGEST_INTEGER}) % {statement.blocks})::int4"
     names = ", ".join((*source.names, ""))
     term_list = ", ".join(f"{term} AS a{place}" for place, term in enumerate(terms))
     by = grouped([str(place + 1) for place in range(len(source.names) + 1)])

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
+from rules.kernel.added import saturated
 from rules.kernel.expressions import key_wrap, label_sql
-from rules.kernel.forms import saturated
 from rules.kernel.measures import Sensitivity
 from rules.kernel.relation import Relation
 from rules.kernel.rows import Item, Rows
