@@ -114,9 +114,9 @@ class DraftingKernel(Kernel):
 
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
-        self._latest: tuple[tuple[Statement | BlockStatement, Bounded | Numbers], ...] = ()
+        self._latest: tuple[tuple[Statement | BlockStatement, Numbers], ...] = ()
 
-    def numbers(self, statement: Statement | BlockStatement) -> Bounded | Numbers:
+    def numbers(self, statement: Statement | BlockStatement) -> Numbers:
         for known, numbers in self._latest:
             if known is statement:
                 return numbers
@@ -124,10 +124,10 @@ class DraftingKernel(Kernel):
         self._latest = (*self._latest[1 - _LATEST :], (statement, made))
         return made
 
-    def _make_numbers(self, statement: Statement | BlockStatement) -> Bounded | Numbers:
+    def _make_numbers(self, statement: Statement | BlockStatement) -> Numbers:
         relation = self.relation(statement.rows)
-        if _has_window(relation):  # whether its rows have an order follows from the columns that are read
-            return self._make_bounded(statement)
+        if _has_window(relation):  # refused where rows have no order, which follows from the columns that are read
+            self._make_bounded(statement)
         return (
             numbers_of(relation, statement) if isinstance(statement, Statement) else block_numbers(relation, statement)
         )

@@ -15,6 +15,7 @@ from hypothesis import settings
 from proxy.twin.embedded import Cluster
 from tests.server.stage import stage, twin_cluster  # noqa: F401 - fixtures
 from tests.support import shop as shop_data
+from tests.support.listed_sql import all_listed
 
 
 def use_memory_for_files(place: Path = Path("/dev/shm")) -> None:
@@ -100,6 +101,13 @@ class RealDatabase:
     def connect(self) -> psycopg.Connection:
         """A connection of the owner, each statement its own transaction."""
         return psycopg.connect(self.dsn, autocommit=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_function_of_a_statement_is_listed() -> Iterator[None]:
+    """Whatever a test has the kernel write, drawn or by hand."""
+    with all_listed():
+        yield
 
 
 @pytest.fixture(scope="session")
