@@ -245,8 +245,7 @@ class Renderer:
         below = ((used - made) & source.types.keys()) | {unit} | key | ids_in(*held)
         inner = self.render(source, below)
         last = [*sorted(key - {unit}), *sorted(below - key - {unit})]  # a key decides; without one all that is used
-        is_decided = source.known.identity is not None or not self._is_run
-        ties = [_last(source, number, inner.names[number], is_decided=is_decided) for number in last if tells]
+        ties = [_last(source, number, inner.names[number], is_run=self._is_run) for number in last if tells]
         partition = [inner.names[unit], *(_canonical(source, each, inner.names) for each in script.partition)]
         order = [_sorted_by(key, inner.names) for key in script.order]
         columns = []
@@ -311,8 +310,8 @@ def _tells_equals_apart(call: k.Call, frame: str) -> bool:
     return frame.startswith("ROWS") or bool(calls & ORDINAL) or not calls & (AGGREGATES | RANKS)
 
 
-def _last(source: Relation, number: int, name: str, *, is_decided: bool) -> str:
-    column = Column(number, source.types[number])
+def _last(source: Relation, number: int, name: str, *, is_run: bool) -> str:
+    column, is_decided = Column(number, source.types[number]), not is_run or source.known.identity is not None
     return last_order(column.type, name, is_stored=is_stored(source, column), is_decided=is_decided)
 
 

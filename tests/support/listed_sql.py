@@ -35,11 +35,11 @@ _TYPES = frozenset(
     bigint boolean bool bytea date float4 float8 int2 int4 int8 integer interval jsonb numeric smallint text time
     timestamp timestamptz uuid real character
     """.split()
-) | {"double precision", "character varying", "Q.Q"}  # the name of an enum stands in quotes
+) | {"double precision", "character varying"}  # a type in a schema is an enum of a constant
 _STRING = re.compile(r"'(?:[^']|'')*'")  # a backslash stands in them twice
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _CALL = re.compile(r"(?<![\w.])(?<!\bAS )([A-Za-z_]\w*)\s*\(")
-_CAST = re.compile(r"::\s*((?:Q\.Q|[A-Za-z_]\w*)(?: precision| varying)?)")
+_CAST = re.compile(r"::\s*((?:\w+\.)?\w+(?: precision| varying)?)")
 
 
 def unlisted(sql: str) -> set[str]:
@@ -51,7 +51,7 @@ def unlisted(sql: str) -> set[str]:
     """
     bare = _QUOTED.sub("Q", _STRING.sub("''", sql))
     calls = {name for name in _CALL.findall(bare) if name.lower() not in _WORDS}
-    casts = {f"::{kind}" for kind in _CAST.findall(bare) if kind not in _TYPES}
+    casts = {f"::{kind}" for kind in _CAST.findall(bare) if kind not in _TYPES and "." not in kind}
     return {name for name in calls if name.lower() not in CALLED | ADDED | {"q"}} | casts
 
 
