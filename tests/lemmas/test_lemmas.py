@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.kernel import bounded, forms, measures, source, summand
+from rules.kernel.added import SATURATION, saturated
 from rules.kernel.bounded import PARTS
-from rules.kernel.forms import SATURATION, saturated
 from rules.kernel.measures import MOST_SENSITIVE, Count, Products, Sum, Units
 from rules.kernel.special import marginals
 from rules.mechanisms.release_plan import Ladder
