@@ -74,6 +74,13 @@ def test_answers_explanations_and_refusals_are_the_same(worlds: Worlds) -> None:
 
 
 @pytest.mark.extended
+def test_what_a_hostile_reader_asked_is_answered_alike(worlds: Worlds) -> None:
+    """A string a line: shapes, errors and settings that were tried to tell the worlds apart, and did not."""
+    with worlds.session() as session:
+        session.simple(*(Path(__file__).parent / "hostile.sql").read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.extended
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_same_under_a_setting(worlds: Worlds, setting: str) -> None:
     with worlds.session() as session:

@@ -3,6 +3,7 @@
 The databases are copies of one cluster's files, so names, numbers of objects and the cluster's identifier are the same.
 All that leaves a proxy is compared: each frame to a client, what it logs, its ledger with all hashes, and what it asks
 its mechanisms and its database. Left out are the times of log lines, ports, and the keys by which clients cancel.
+Numbers of objects that were made in a running twin follow from its backends, so no statement here asks for them.
 """
 
 import json
@@ -154,7 +155,9 @@ class Worlds:
     @contextmanager
     def session(self, analyst: str = "ada") -> Iterator[Session]:
         """Log in to both."""
+        self._sessions += 1
         with ExitStack() as stack:
+            stack.callback(self.wait_for, "client_gone", self._sessions)
             clients = []
             for world in (self.leader, self.follower):
                 world.password = shop.PASSWORDS[analyst]
@@ -163,8 +166,6 @@ class Worlds:
             session = Session(clients)
             session.simple("SET noisegate.progress = off")  # which tells of time
             yield session
-        self._sessions += 1
-        self.wait_for("client_gone", self._sessions)
 
     def advance(self, by: timedelta) -> None:
         """Turn the clock of both."""

@@ -1,0 +1,5 @@
+"""The rules of the cases serve here too."""
+
+from tests.cases.conftest import demo_rules
+
+__all__ = ["demo_rules"]
