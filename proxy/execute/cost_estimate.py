@@ -18,7 +18,7 @@ from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.noised_outputs import margin_of_output
 from rules.refusal import BudgetSpent
-from rules.release.margins import Result, Value, margins_of, moving_outputs
+from rules.release.margins import Margin, Result, Value, margins_of, moving_outputs, noise_word
 from rules.release.release import Noised
 
 _DOWN = Context(prec=6, rounding=ROUND_FLOOR)
@@ -41,8 +41,14 @@ def _errors(question: Question, released: Noised | None, group_size: int) -> Ite
     for output in moving_outputs(question.block):
         results = [Result("", 0, Value(output))]
         known = [] if released is None else margins_of(results, 0, question.block, released, group_size)
-        spans = (f"+/- {margin.least:.3g} to {margin.widest:.3g}" for margin in known if margin.is_known)
+        spans = (
+            f"+/- {margin.least:.3g} to {margin.widest:.3g}{_noise(margin)}" for margin in known if margin.is_known
+        )
         yield next((f"; by your earlier answers {span}" for span in spans), "")
+
+
+def _noise(margin: Margin) -> str:
+    return "" if margin.share is None else f", noise: {noise_word(margin.share)}"
 
 
 def check_affordable(questions: Sequence[Question], review: LedgerReview, context: StatementContext) -> Totals:

@@ -1,6 +1,6 @@
 """Notices beside an answer: what it cost, what is left, how far noise may have moved it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import chain, islice
 from typing import Final
@@ -16,6 +16,7 @@ from rules.mechanisms.noised_outputs import Count, Statistic, Text, percent
 from rules.mechanisms.release_plan import FoundGroups, Ladder, PrivateGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.release.bound_ladder import certainty, least_cut
+from rules.release.empty_groups import ShownGroups, Size, Together
 from rules.release.margins import Margin
 from rules.release.outputs import show
 from rules.release.release import outputs_of_few, plain_measure, shown_cells
@@ -114,6 +115,57 @@ def left_out_notices(questions: Sequence[Question], group_size: int) -> tuple[st
     """Says from about how many units on a group is shown: which ones are missing is not known."""
     least = (units for question in questions if (units := least_shown(question, group_size)) is not None)
     return tuple(dict.fromkeys(f"groups of fewer than about {units:,} units are left out" for units in least))
+
+
+def empty_groups_notices(shown: Sequence[ShownGroups]) -> tuple[str, ...]:
+    """Say how many groups are not shown, what size a group needs, and what the hidden ones have together."""
+    return tuple(dict.fromkeys(notice for each in shown for notice in _empty_groups_notice(each)))
+
+
+def _empty_groups_notice(shown: ShownGroups) -> Iterator[str]:
+    if not shown.hidden:
+        return
+    size = "" if shown.size is None else f" A group {size_words(shown.size)} or more is shown."
+    gaps = ""
+    if shown.gaps:
+        lie = "1 of them lies" if shown.gaps == 1 else f"{shown.gaps:,} of them lie"
+        gaps = f" {lie} between shown ones, a gap that a line chart bridges."
+    together = "" if shown.together is None else f" Together they have {_together_words(shown.together)}."
+    none = "no group is left: " if not any(shown.kept) else ""
+    yield (
+        f"{none}{_left_out(shown)}: their numbers could be noise alone.{size}{together}{gaps} "
+        "SET noisegate.empty_groups = show returns all."
+    )
+
+
+def empty_groups_words(shown: Sequence[ShownGroups]) -> Iterator[str]:
+    """The same for noisegate.last."""
+    for each in shown:
+        if each.hidden:
+            together = "" if each.together is None else f"; together {_together_words(each.together)}"
+            yield f"{_left_out(each)} (noisegate.empty_groups){together}"
+
+
+def _left_out(shown: ShownGroups) -> str:
+    return f"{shown.hidden:,} of {len(shown.kept):,} groups left out"
+
+
+def size_words(size: Size) -> str:
+    """From which number on a group is shown, after "a group".
+
+    Example:
+        >>> size_words(Size(Fraction(31), "rows")), size_words(Size(Fraction(31), ""))
+        ('of about 31 rows', 'with a sum of about 31')
+    """
+    number = short_number(float(size.number))
+    return f"of about {number} {size.what}" if size.what else f"with a sum of about {number}"
+
+
+def _together_words(together: Together) -> str:
+    number = float(together.number)
+    sign, what = "-" if number < 0 else "", together.what and f" {together.what}"
+    margin = f"{sign}{short_number(abs(number))} ± {short_number(float(together.margin))}"
+    return f"{margin}{what}" if what else f"a sum of {margin}"
 
 
 def least_shown(question: Question, group_size: int) -> int | None:

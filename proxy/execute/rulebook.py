@@ -72,4 +72,6 @@ def _limits(policy: Policy) -> SettingLimits:
     delta, defaults = policy.statement_delta() if policy.budget.delta else Decimal(0), policy.defaults
     bounds = defaults.epsilon, defaults.max_epsilon, delta, defaults.least_epsilon
     hides_few, previews = policy.min_units is not None, policy.previews
-    return SettingLimits(*bounds, policy.group_size, hides_few=hides_few, previews=previews)
+    return SettingLimits(
+        *bounds, policy.group_size, hides_few=hides_few, empty_groups=policy.empty_groups, previews=previews
+    )

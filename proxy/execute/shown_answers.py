@@ -20,6 +20,8 @@ from proxy.execute.notices import (
     bound_notices,
     cells_notices,
     cut_words,
+    empty_groups_notices,
+    empty_groups_words,
     few_units_notices,
     least_shown,
     left_out_notices,
@@ -36,7 +38,8 @@ from rules.accounting.store import Receipt
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan
-from rules.release.margins import Margin, Value, margins_of
+from rules.release.empty_groups import shown_groups
+from rules.release.margins import Margin, Value, margins_of, noise_advice, noise_word
 from rules.release.marks import mark_columns
 from rules.release.release import Noised, columns
 from rules.release.replicates import points
@@ -76,18 +79,24 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
     """Put an answer together. Error bars take some milliseconds a group."""
     group_size = rulebook.policy.group_size
     pairs = [(question.block, noised) for question, noised in answered]
-    margins = (margins_of(plan.results, place, *pair, group_size) for place, pair in enumerate(pairs))
-    marks = mark_columns(plan.marks, pairs)
+    shown = shown_groups(pairs)
+    kept = [each.kept for each in shown]
+    margins = (
+        margins_of(plan.results, place, *pair, group_size, own)
+        for place, (pair, own) in enumerate(zip(pairs, kept, strict=True))
+    )
+    marks = mark_columns(plan.marks, pairs, kept)
     questions = [question for question, _ in answered]
     again = reuse_notice(questions)
     return Shown(
-        (*(column for pair in pairs for column in columns(*pair)), *marks),
+        (*(column for pair, own in zip(pairs, kept, strict=True) for column in columns(*pair, own)), *marks),
         tuple(chain.from_iterable(margins)),
         cut_words(questions),
         what_is_cut(questions, group_size),
-        tuple(dict.fromkeys(_left_out(questions, group_size))),
+        tuple(dict.fromkeys((*_left_out(questions, group_size), *empty_groups_words(shown)))),
         (
             *bound_notices(questions, rulebook),
+            *empty_groups_notices(shown),
             *left_out_notices(questions, group_size),
             *top_notices(questions, group_size),
             *outside_notices(answered),
@@ -95,7 +104,7 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
             *undefined_notices(answered),
             *cells_notices(questions),
             *agreement_notices(answered),
-            *_marks_notice(marks, by_rows=any(mark.by_rows for mark in plan.marks)),
+            *_marks_notice(marks),
             *(() if again is None else (again,)),
         ),
         tuple(pairs),
@@ -109,14 +118,9 @@ def _origin(questions: Sequence[Question]) -> str:
     return blake2b(repr(names).encode(), digest_size=16).hexdigest()
 
 
-def _marks_notice(marks: Sequence[Sequence[Text]], *, by_rows: bool) -> Iterator[str]:
-    """Say why a tool shows numbers as empty, or fewer rows."""
-    rows = list(zip(*marks, strict=True))
-    kept = [row for row in rows if not (by_rows and all(mark == "t" for mark in row))]
-    if left_out := len(rows) - len(kept):
-        words = "row is left out" if left_out == 1 else "rows are left out"
-        yield f"{left_out} {words}, of {len(rows)}: noise alone could have made all of the numbers (noisegate.mark)"
-    marked, numbers = sum(row.count("t") for row in kept), sum(map(len, kept))
+def _marks_notice(marks: Sequence[Sequence[Text]]) -> Iterator[str]:
+    """Say why a tool shows numbers as empty."""
+    marked, numbers = sum(column.count("t") for column in marks), sum(map(len, marks))
     if marked:
         yield f"{marked} of {numbers} numbers are marked: noise alone could have made them (noisegate.mark)"
 
@@ -147,6 +151,7 @@ class NoisedColumn:
     name: str
     margin: float
     level: str
+    noise: str  # how much that matters, or ""
     bars: tuple[ShownBar, ...]
     more: int  # groups that are not among them
 
@@ -200,7 +205,8 @@ def _noised_columns(plan: Plan, shown: Shown) -> Iterator[NoisedColumn]:
             bars, more = _bars(block, plan, result.formula.output, shown.columns)
             if bars:
                 level = f"{(margin.level * 100).normalize():f}%"
-                yield NoisedColumn(result.name, margin.widest, level, bars, more)
+                noise = "" if margin.share is None else noise_word(margin.share)
+                yield NoisedColumn(result.name, margin.widest, level, noise, bars, more)
 
 
 def _bars(
@@ -234,18 +240,21 @@ def last_rows(receipt: Receipt, shown: Shown, now: datetime) -> tuple[str, ...]:
         "; ".join(shown.left_out) or "none",
         "; ".join(shown.is_cut) or "nothing",
     )
-    return tuple(row_text((*column, *paid)) for column in map(_column, shown.margins)) or (
-        row_text((None,) * 5 + paid),
+    worst = max((margin.share for margin in shown.margins if margin.share is not None), default=None)
+    return tuple(row_text((*_column(margin, worst), *paid)) for margin in shown.margins) or (
+        row_text((None,) * 7 + paid),
     )
 
 
-def _column(margin: Margin) -> tuple[Cell, ...]:
+def _column(margin: Margin, worst: float | None) -> tuple[Cell, ...]:
     ends = (None if end is None else _plain_number(Decimal(repr(end)), _UP) for end in (margin.least, margin.widest))
     return (
         margin.name,
         *ends,
         f"{margin.rank_of} in rank" if margin.rank_of else "value",
         f"{margin.level.normalize():f}",
+        None if margin.share is None else noise_word(margin.share),
+        noise_advice(margin.share) or None if margin.share is not None and margin.share == worst else None,
     )
 
 

@@ -214,6 +214,7 @@ def request_of(
         other=settings.other,
         confidence=settings.confidence,
         mark=settings.mark,
+        empty_groups=settings.empty_groups,
         previews=settings.previews,
         time_zone=moment.setting("TimeZone"),
         now=moment.now,

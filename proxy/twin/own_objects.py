@@ -174,6 +174,7 @@ SETTINGS: Final = (
     "noisegate.other",
     "noisegate.within",
     "noisegate.mark",
+    "noisegate.empty_groups",
     "noisegate.confidence",
     "noisegate.previews",
     "noisegate.delta",

@@ -79,6 +79,7 @@ def default_settings(policy: Policy, database: str) -> Mapping[str, Step]:
         "delta": "",
         "within": "off",
         "mark": "off",
+        "empty_groups": "",
     }
     return {
         name: Step(f"ALTER DATABASE {quoted(database)} SET noisegate.{name} = {literal(value)}")

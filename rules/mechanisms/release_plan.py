@@ -333,6 +333,8 @@ class Block:
     report: Decimal | None = None  # the ε for which it is told how much was cut of the rows
     outside: tuple[int, ...] = ()  # the listed groups of what is not as the rules declare
     least_units: LeastUnits | None = None
+    hides_empty: bool = False  # whether listed groups are left out whose numbers could be noise alone
+    counted: int | None = None  # the measure of rows by which this is decided, where no output can say it
     cells: Cells | None = None  # how its groups are cells of a relation that other blocks have too
     top: Top | None = None  # which of the listed groups are chosen, and answered alone
     plain: "Block | None" = None  # the same without the choice: what serves instead, where it is on the account

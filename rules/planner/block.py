@@ -18,7 +18,7 @@ from rules.bind.walk_syntax import is_estimate, is_typical
 from rules.catalog import find_codec, find_missing
 from rules.frozen import replace
 from rules.functions.text.text_casts import texts_read
-from rules.kernel.measures import DistinctMeasure, Sum, Units
+from rules.kernel.measures import Count, DistinctMeasure, Sum, Units
 from rules.mechanisms.release_plan import (
     Block,
     Choice,
@@ -124,9 +124,11 @@ def draft_block(
     bounding = bounding_of(node.facts, keyed.keys, cap, request, is_private=is_private)
     bounding = replace(bounding, is_single=is_single, rows=rows_counted)
     about = () if context.policy.min_units is None else _who_are_counted(aggregates, keyed, context)
-    parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=is_private), *about)))
     public = None if listing is None else listing.groups
     groups = None if public is None else len(public.rows)
+    hides_empty = _hides_empty(site, public, request) and bool(recipes)
+    beside = (Count(),) if hides_empty and not _are_summed(recipes) else ()
+    parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=is_private), *about, *beside)))
     bounding = auto.bounding(bounding, recipes, parts, node.facts, groups, finds_first=finds_first)
     capped = tuple(part for part in parts if isinstance(part, Sum) and part.total is not None)
     bounding = replace(bounding, vectors=vectors_of(parts, (*bounding.own, *capped)))
@@ -145,6 +147,7 @@ def draft_block(
         site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts, asks_cut=asks_cut, adds_up=adds_up,
         about=about, is_in_one=in_one, finds_first=finds_first,
         remarks=_remarks(site.source.node, keyed, recipes, request),
+        hides_empty=hides_empty, counted=next(iter(beside), None),
     )  # fmt: skip
 
 
@@ -207,6 +210,18 @@ def _check_threshold(keys: tuple[Expression, ...], delta: Decimal, *, may_have: 
     else:
         hint = f"{narrow}, or {declare}, or a delta, in the rules file."
     raise NotAllowed(message, hint=hint, about="GROUP")
+
+
+def _hides_empty(site: BlockSite, public: PublicGroups | None, request: Request) -> bool:
+    """Whether PostgreSQL may lack some of the listed groups: an outer join has one for each of its public rows."""
+    if request.empty_groups == "show" or public is None or not site.keys:
+        return False
+    return len(public.rows) > 1 and not site.source.node.facts.absent
+
+
+def _are_summed(recipes: tuple[Recipe, ...]) -> bool:
+    """Whether any aggregate is made of counts or sums, which tell whether a group has rows."""
+    return any(not isinstance(part, Selection) for recipe in recipes for part in recipe.parts)
 
 
 def _check_choices(parts: tuple[Contribution, ...], public: PublicGroups | None) -> None:

@@ -19,7 +19,7 @@ from rules.bind.scope import PlannerContext
 from rules.frozen import frozen, replace
 from rules.kernel.bounded import Statement
 from rules.kernel.keys import Key
-from rules.kernel.measures import Units
+from rules.kernel.measures import Count, Units
 from rules.kernel.script import Script
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.cost import price, share
@@ -65,6 +65,8 @@ from rules.release.sensitivity import enforced
 from rules.replay import Kernel
 from rules.sql import syntax as s
 
+_COUNTED = Fraction(1, 10)  # of ε, for rows that are counted only to tell which groups are empty
+
 
 @frozen
 class BlockAggregates:
@@ -100,6 +102,8 @@ class Draft:
     is_in_one: bool  # whether each unit is in one group at most
     finds_first: bool = False  # whether units count in all groups, which are found before
     remarks: tuple[str, ...] = ()  # on the statement's own words, which EXPLAIN repeats
+    hides_empty: bool = False  # whether listed groups are left out whose numbers could be noise alone
+    counted: Count | None = None  # the rows by which this is decided, where no aggregate can say it
     top: int | None = None  # so many groups are chosen, and no other is answered
 
     @property
@@ -136,7 +140,7 @@ class Draft:
         uses += [
             (mechanism,) for mechanism in dict.fromkeys((*listing, *self.about))
         ]  # which groups, and numbers, are shown
-        weights = weights_of(self.bounding.vectors, uses)
+        weights = self._with_counted(weights_of(self.bounding.vectors, uses))
         bounded = (vectors_bounded_by(ladder, self.bounding) for ladder in range(self.bounding.ladders))
         ladders = tuple(
             weight_of_ladder(self.groups, min((weights[vector] for vector in indices), default=Fraction(1)))
@@ -144,6 +148,14 @@ class Draft:
         )
         finder = (Fraction(1),) * self.finds_first
         return weights + ladders + finder + (weight_of_report(self.groups, weights),) * self.asks_cut
+
+    def _with_counted(self, weights: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        """The weights of vectors, with a tenth of all for a count that is not shown."""
+        if self.counted is None:
+            return weights
+        place = next(number for number, vector in enumerate(self.bounding.vectors) if self.counted in vector)
+        own = (sum(weights) - weights[place]) * _COUNTED / (1 - _COUNTED)
+        return (*weights[:place], own, *weights[place + 1 :])
 
     def choosing(self, shown: Callable[[], int | None]) -> "Draft":
         """The draft of a block of which so many groups are shown, the largest. They are chosen where that is better."""
@@ -259,6 +271,8 @@ class Draft:
             level=self.level,
             cuts=self.cuts,
             outside=() if public is None else outside_of(public, self.keyed.others),
+            hides_empty=self.hides_empty,
+            counted=None if self.counted is None else self.parts.index(self.counted),
             least_units=None if least is None else LeastUnits(tuple(map(self.parts.index, self.about)), least),
             cells=None if public is None else self._cells(),
             ladders=ladders,

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
 
 from rules.frozen import replace
 from rules.mechanisms.additive import laws_of, noise_of
@@ -25,7 +26,8 @@ from rules.mechanisms.noised_outputs import (
 from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, Top, gumbel_scale
 from rules.planner.plan import Plan
 from rules.refusal import NotSupported, UnknownOption
-from rules.release.margins import moving_outputs, rank_margin, rank_unit, unit_of_reach
+from rules.release.empty_groups import Size, foreseen_sizes
+from rules.release.margins import NOISE_WORDS, moving_outputs, rank_margin, rank_unit, unit_of_reach
 from rules.replay import Kernel
 from rules.sql.tree import Node, items, kind
 
@@ -57,6 +59,8 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
     )
     spoken = [line for part in parts for line in part.spoken]
     facts = [_facts(block, lines, group_size, kernel) for block, lines in zip(whole.blocks, spoken, strict=True)]
+    for place, size in enumerate(chain.from_iterable(_sizes(part.blocks, group_size) for part in parts)):
+        facts[place] += [] if size is None else [_empty_groups(size, whole.blocks[place])]
     before = sum(len(first.blocks) for first in firsts)
     foreseen = whole.blocks[: before or None]  # the others are known when those are answered
     _foresee_errors(foreseen, facts, spoken)
@@ -70,6 +74,18 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
     outer = tuple(_with_holes(shown, plan.parameters + 1))
     made = Plan((), outer, plan.parameters, Decimal(0), Decimal(0), foreseen=foreseen, results=plan.results)
     return replace(made, depends_on_time=plan.depends_on_time)
+
+
+def _sizes(blocks: Sequence[Block], group_size: int) -> tuple[Size | None, ...]:
+    return foreseen_sizes(blocks, [laws_of(block, group_size=group_size) for block in blocks])
+
+
+def _empty_groups(size: Size, block: Block) -> Fact:
+    """From which number on a group is shown, by the noise alone."""
+    what = f"{float(size.number):,.3g} {size.what}" if size.what else f"a sum of {float(size.number):,.3g}"
+    counted = "; the rows are counted for this, with a tenth of epsilon" if block.counted is not None else ""
+    most = "at most " if block.ladders else ""
+    return "empty groups", f"left out; a group of {most}about {what} or more is shown{counted} (noisegate.empty_groups)"
 
 
 def _foresee_errors(foreseen: Sequence[Block], facts: list[list[Fact]], spoken: list[tuple[str, ...]]) -> None:
@@ -192,7 +208,9 @@ def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
     if margin is None:
         return name, "depends on the data; the NOTICE of the answer gives it"
     most_of = "at most " if block.ladders else ""
-    return name, f"{most_of}+/- {float(margin):,.6g} in {level} of answers"
+    *others, _ = NOISE_WORDS
+    words = (f"{word} from {float(margin) / most:,.3g} on" for word, most in others)
+    return name, f"{most_of}+/- {float(margin):,.6g} in {level} of answers; noise: {', '.join(words)}"
 
 
 def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:

@@ -24,7 +24,7 @@ from rules.mechanisms.release_plan import (
 )
 from rules.release.margins import Result
 from rules.release.marks import Mark
-from rules.sql.session_settings import CONFIDENCE, MarkKind, PreviewKind
+from rules.sql.session_settings import CONFIDENCE, EmptyGroups, MarkKind, PreviewKind
 from rules.sql.tree import Node, bodies, holders, items, strings
 from rules.values.time_zones import ZoneUse, noting_zones
 
@@ -134,6 +134,7 @@ class Request:
     other: bool = False  # whether values that are not as the rules declare make a group too
     confidence: Decimal = CONFIDENCE  # of error bars
     mark: MarkKind = "off"  # of numbers that noise could have made
+    empty_groups: EmptyGroups = "hide"  # of groups whose numbers could be noise alone
     previews: PreviewKind | None = None  # None: as the rules say for all
     time_zone: str = "UTC"
     now: str = field(default="", compare=False)  # the statement's clock, ISO with offset: a plan that reads it says so

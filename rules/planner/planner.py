@@ -298,7 +298,7 @@ def _places(
     first = [len(request.parameter_types) + 1 + sum(map(_width, blocks[:number])) for number in range(len(blocks))]
     top, last = kind(query)[1], len(request.parameter_types) + sum(map(_width, blocks))
     arrays = [Arrays(block, number) for block, number in zip(blocks, first, strict=True)]
-    marked = Marked({item: last + number for number, item in enumerate(marks, start=1)}, request.mark == "rows")
+    marked = Marked({item: last + number for number, item in enumerate(marks, start=1)})
     return [
         Place(
             *(

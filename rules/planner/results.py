@@ -1,9 +1,9 @@
 """The columns of an answer that have noise, with the arithmetic by which margins are known, and marks put on them.
 
-Numbers that noise could have made are NULL in the outermost select list, or their rows are left out. They are put there
-last: HAVING, ORDER BY, LIMIT and whatever is computed see the numbers as they were released. So the statement becomes a
-sub-select, around which stands nothing but its columns. Which numbers are marked is decided from released numbers
-(`rules.release.marks`), and comes as one more array for each column.
+Numbers that noise could have made are NULL in the outermost select list. They are put there last: HAVING, ORDER BY,
+LIMIT and whatever is computed see the numbers as they were released. So the statement becomes a sub-select, around
+which stands nothing but its columns. Which numbers are marked is decided from released numbers (`rules.release.marks`),
+and comes as one more array for each column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,6 @@ class Marked:
     """The items of a select list that are marked, each with the number of its array."""
 
     holes: Mapping[int, int]
-    by_rows: bool  # rows are left out of which all such items are marked
 
 
 def results_of(select: AnsweredSelect) -> tuple[Result, ...]:
@@ -164,7 +163,7 @@ def marks_of(results: Sequence[Result], top: Node, request: Request) -> dict[int
         return {}
     known = ((result.item, result.formula, result.block) for result in results)
     return {
-        item: Mark(block, formula, is_alone=request.mark == "cell", by_rows=request.mark == "rows")
+        item: Mark(block, formula, is_alone=request.mark == "cell")
         for item, formula, block in known
         if item is not None and formula is not None
     }
@@ -193,8 +192,7 @@ def put_marks(body: Node, marked: Marked, source: str) -> None:
         else column
         for place, column in enumerate(columns)
     )
-    where = f" WHERE NOT ({' AND '.join(marks)})" if marked.by_rows else ""
-    (piece,) = parse(f"SELECT {shown} FROM (SELECT) AS {_WHOLE}({', '.join((*columns, *marks))}){where}")
+    (piece,) = parse(f"SELECT {shown} FROM (SELECT) AS {_WHOLE}({', '.join((*columns, *marks))})")
     around = kind(piece.tree)[1]
     for target, name in zip(items(around, "targetList"), names, strict=True):
         kind(target)[1]["name"] = name

@@ -228,6 +228,7 @@ class Policy(Model):
     choice_for: Duration = timedelta(days=30)  # how long a bound that was chosen serves equal questions
     synopses: dict[str, Synopsis] = Field(default_factory=dict)  # schemas of synthetic rows, and cubes
     previews: Previews = "refuse"
+    empty_groups: Literal["hide", "show"] = "hide"  # listed groups whose numbers could be noise alone
     engine_settings: EngineSettings = Field(default_factory=dict)
     pad_to: Annotated[timedelta | Literal["full"] | None, BeforeValidator(_padding)] = None
 

@@ -13,8 +13,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
-from typing import Literal
+from itertools import compress
+from statistics import median
+from typing import Final, Literal
 
 import numpy as np
 
@@ -34,9 +37,9 @@ from rules.mechanisms.noised_outputs import (
     margin_of_output,
 )
 from rules.mechanisms.release_plan import Block, Choice, Measure, MostFrequent
-from rules.release.outputs import replicated
+from rules.release.outputs import lattice_number, replicated
 from rules.release.release import Noised, is_about_few, shown_cells
-from rules.release.replicates import known_laws, noise_by_laws, places_by_laws
+from rules.release.replicates import Laws, known_laws, noise_by_laws, places_by_laws
 
 Operator = Literal["+", "-", "*", "/", "nullif", "coalesce", "greatest", "least", "abs", "sqrt"]
 
@@ -131,6 +134,37 @@ _UNITS = (("date", " days"), ("timestamp", " seconds"))
 _STATISTICS = {"corr": "correlations", "stddev": "deviations", "var": "variances", "covar": "covariances"}
 
 
+# How much noise matters, by the share of a number that its margin is: the largest share of which each word is true.
+NOISE_WORDS: Final = (("none", 0.01), ("low", 0.05), ("medium", 0.2), ("high", 1.0), ("too high", math.inf))
+
+
+def noise_word(share: float) -> str:
+    """How much noise matters.
+
+    Example:
+        >>> noise_word(0.01), noise_word(0.04), noise_word(0.5), noise_word(7.0)
+        ('none', 'low', 'high', 'too high')
+    """
+    return next(word for word, most in NOISE_WORDS if share <= most)
+
+
+def noise_advice(share: float) -> str:
+    """What makes noise matter less, where it does; "" where it is low.
+
+    Example:
+        >>> noise_advice(0.2)
+        'for low noise: fewer groups, a longer range, or about 4 times the epsilon'
+    """
+    if share <= _LOW:
+        return ""
+    times = f", or about {math.ceil(round(share / _LOW, 6)):,} times the epsilon" if share <= _MOST_TIMES * _LOW else ""
+    return f"for low noise: fewer groups{'' if times else ' or'}{',' * bool(times)} a longer range{times}"
+
+
+_LOW = 0.05
+_MOST_TIMES = 1_000  # the ε; more is no advice
+
+
 @frozen
 class Margin:
     """The margin of one column: the least and the widest of its groups, or nothing where none can be told."""
@@ -143,15 +177,26 @@ class Margin:
     rank_of: str = ""  # "rows": in these by which the rank may be off, not in the value's own unit
     reach: float = 0.0  # by how much more the value may be off, which stands for others near it
     unit: str = ""  # of that
+    share: float | None = None  # of a number that its margin is, in the median of the shown groups
 
     @property
     def is_known(self) -> bool:
         return self.widest is not None
 
 
-def margins_of(results: Sequence[Result], number: int, block: Block, noised: Noised, group_size: int) -> list[Margin]:
-    """The margins of the columns that this block of a plan answers."""
-    released = _Released(block, noised, group_size)
+def margins_of(
+    results: Sequence[Result],
+    number: int,
+    block: Block,
+    noised: Noised,
+    group_size: int,
+    kept: Sequence[bool] | None = None,
+) -> list[Margin]:
+    """The margins of the columns that this block of a plan answers, in the groups that are kept."""
+    _, cells, laws = shown_cells(block, noised)
+    if kept is not None and any(kept):
+        cells, laws = list(compress(cells, kept)), list(compress(laws, kept))
+    released = _Released(block, cells, laws, group_size)
     return [released.margin(result) for result in results if result.block == number]
 
 
@@ -216,7 +261,8 @@ class _Released:
     """The release of a block, and the noise in it."""
 
     block: Block
-    noised: Noised
+    cells: Sequence[Sequence[int]]
+    laws: Sequence[Laws]
     group_size: int
 
     def margin(self, result: Result) -> Margin:
@@ -228,32 +274,40 @@ class _Released:
                 rank = rank_margin(shown, self.block, self.group_size)
                 unit = unit_of_reach(self.block.output_types[output])
                 margin = replace(margin, rank_of=rank_unit(shown, self.block), reach=float(shown.reach), unit=unit)
-                return margin if rank is None else _with(margin, [rank])
-            case Value(output=output) if isinstance(self.block.outputs[output], Count | Sum | CentredSum):
-                return _with(margin, self._static(self.block.outputs[output]))
+                return margin if rank is None else _with(margin, [(rank, rows) for rows in self._rows()])
+            case Value(output=output) if isinstance(of := self.block.outputs[output], Count | Sum | CentredSum):
+                return _with(margin, self._static(output, of))
         return _with(margin, self._moving(result.formula))
 
-    def _static(self, output: Output) -> list[float]:
+    def _rows(self) -> list[float]:
+        """The rows of each group where they were counted: what the error of a rank is a part of."""
+        counted = (output.measure for output in self.block.outputs if isinstance(output, Count) and output.adds_up)
+        measure = next(counted, self.block.counted)
+        return [math.nan] if measure is None else [float(cell[measure]) for cell in self.cells]
+
+    def _static(self, place: int, output: Count | Sum | CentredSum) -> list[tuple[float, float]]:
         """A total over more cells has more noise."""
-        _, _, laws = shown_cells(self.block, self.noised)
         margins = []
-        for known in map(known_laws, places_by_laws(laws)):
-            if not known:
+        for own, places in places_by_laws(self.laws).items():
+            if not (known := known_laws(own)):
                 continue
             margin = margin_of_output(output, known, self.block.level)
             assert margin is not None, "a count or a sum has a margin of its own"
-            margins.append(float(margin))
+            alike = (self.cells[number] for number in places)
+            margins += [
+                (float(margin), math.nan if is_about_few(self.block, cell, (place,)) else _float_of(output, cell))
+                for cell in alike
+            ]
         return margins
 
-    def _moving(self, formula: Formula) -> list[float]:
+    def _moving(self, formula: Formula) -> list[tuple[float, float]]:
         """Of every group whose value is defined."""
         if any(isinstance(self.block.outputs[place], Chosen | ChosenList) for place in outputs_in(formula)):
             return []
-        _, cells, laws = shown_cells(self.block, self.noised)
-        spreads: list[float] = []
-        places = places_by_laws(laws)
+        spreads: list[tuple[float, float]] = []
+        places = places_by_laws(self.laws)
         for own, noise in noise_by_laws(self.block, places).items():
-            mine = (cells[place] for place in places[own])
+            mine = (self.cells[place] for place in places[own])
             alike = [cell for cell in mine if not is_about_few(self.block, cell, outputs_in(formula))]
             for start in range(0, len(alike), _TOGETHER):
                 spreads += self._distances(formula, alike[start : start + _TOGETHER], noise)
@@ -261,7 +315,7 @@ class _Released:
 
     def _distances(
         self, formula: Formula, cells: Sequence[Sequence[int]], noise: Sequence[tuple[int, ...] | None]
-    ) -> Iterator[float]:
+    ) -> Iterator[tuple[float, float]]:
         released = [np.array([[cell[place]] for cell in cells], dtype=np.float64) for place in range(len(noise))]
         moved = [
             column if draws is None else column - np.array([draws], dtype=np.float64)
@@ -277,7 +331,10 @@ class _Released:
         if isinstance(formula, Value) and isinstance(mean := self.block.outputs[formula.output], Average):
             nobody = released[mean.count][:, 0] <= 0  # then the middle of the bounds is shown, whatever the sum
             distances = np.where(nobody, float(mean.high - mean.low) / 2, distances)
-        yield from distances[~np.isnan(distances)].tolist()
+            middle = middle + float(mean.high + mean.low) / 2  # of which `_formula` leaves out
+        defined = ~np.isnan(distances)
+        middles = np.broadcast_to(middle[:, 0], defined.shape)[defined]
+        yield from zip(distances[defined].tolist(), middles.tolist(), strict=True)
 
     def _formula(self, formula: Formula, measures: list[Matrix]) -> Matrix | None:
         is_bare = isinstance(formula, Value)
@@ -295,5 +352,23 @@ def _centred(output: Output) -> Output:
     return replace(output, low=-half, high=half, least=None)
 
 
-def _with(margin: Margin, values: Sequence[float]) -> Margin:
-    return replace(margin, least=min(values), widest=max(values)) if values else margin
+def _float_of(output: Count | Sum | CentredSum, cell: Sequence[int]) -> float:
+    """A count or a sum as a number."""
+    match output:
+        case Count():
+            step = Fraction(1)
+        case Sum(step=step):
+            pass
+        case CentredSum(step=whole):
+            step = whole / 2
+    return float(lattice_number(output, cell) * step)
+
+
+def _with(margin: Margin, values: Sequence[tuple[float, float]]) -> Margin:
+    """The margin from those of groups, each beside its number, NaN where that is not known or not shown."""
+    if not values:
+        return margin
+    widths = [width for width, _ in values]
+    shares = [width / abs(number) if number else math.inf for width, number in values if not math.isnan(number)]
+    share = median(shares) if shares else None
+    return replace(margin, least=min(widths), widest=max(widths), share=share)

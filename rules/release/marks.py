@@ -7,18 +7,18 @@ was more likely lucky than not, and is too large by that.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import compress
 
 from rules.frozen import frozen
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import (
     Average,
     CentredSum,
-    Chosen,
-    ChosenList,
     Count,
     Estimate,
+    Output,
     Statistic,
     Sum,
     Text,
@@ -26,6 +26,7 @@ from rules.mechanisms.noised_outputs import (
 from rules.mechanisms.release_plan import Block
 from rules.release.estimates import missed_by
 from rules.release.margins import Formula, Number, Operation, Value, outputs_in
+from rules.release.outputs import lattice_number
 from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import Laws, known_laws, places_by_laws
 
@@ -37,13 +38,17 @@ class Mark:
     block: int
     formula: Formula
     is_alone: bool  # each number has a margin of its own
-    by_rows: bool = False  # a row of which all such numbers are marked is left out
 
 
-def mark_columns(marks: Sequence[Mark], answered: Sequence[tuple[Block, Noised]]) -> tuple[tuple[Text, ...], ...]:
-    """For each column and group whether it is marked, as PostgreSQL reads it."""
+def mark_columns(
+    marks: Sequence[Mark], answered: Sequence[tuple[Block, Noised]], kept: Sequence[Sequence[bool]] | None = None
+) -> tuple[tuple[Text, ...], ...]:
+    """For each column and each group that is kept whether it is marked, as PostgreSQL reads it."""
     together = sum(len(shown_cells(*answered[mark.block])[0]) for mark in marks)
-    return tuple(_column(mark, *answered[mark.block], 1 if mark.is_alone else max(1, together)) for mark in marks)
+    columns = (_column(mark, *answered[mark.block], 1 if mark.is_alone else max(1, together)) for mark in marks)
+    if kept is None:
+        return tuple(columns)
+    return tuple(tuple(compress(column, kept[mark.block])) for mark, column in zip(marks, columns, strict=True))
 
 
 def _column(mark: Mark, block: Block, noised: Noised, together: int) -> tuple[Text, ...]:
@@ -52,50 +57,65 @@ def _column(mark: Mark, block: Block, noised: Noised, together: int) -> tuple[Te
     marked = ["f"] * len(cells)
     outputs = outputs_in(mark.formula)
     for own, places in places_by_laws(laws).items():
-        reach = _Reach(block, own, missed)
+        reach = Reach(own, missed)
         for place in places:
-            is_hidden = is_about_few(
-                block, cells[place], outputs
-            )  # whose numbers say nothing, by whether a row stays too
-            marked[place] = "t" if is_hidden or reach.holds(mark.formula, cells[place]) else "f"
+            is_hidden = is_about_few(block, cells[place], outputs)  # whose numbers say nothing
+            marked[place] = "t" if is_hidden or _is_marked(mark.formula, block, cells[place], reach) else "f"
     return tuple(marked)
 
 
-@dataclass(slots=True)
-class _Reach:
-    """The reach of noise of these laws."""
+def _is_marked(formula: Formula, block: Block, cell: Sequence[int], reach: "Reach") -> bool:
+    """Return whether the number is marked. A constant is not; of several numbers all are."""
+    match formula:
+        case Value(output=output):
+            return reach.is_within(block.outputs[output], cell)
+        case Operation(operator="/", operands=(_, divisor)) if outputs_in(divisor):
+            return _is_marked(divisor, block, cell, reach)
+        case Operation(operands=operands):
+            noisy = [operand for operand in operands if outputs_in(operand)]
+            return bool(noisy) and all(_is_marked(formula, block, cell, reach) for formula in noisy)
+        case Number():
+            return False
 
-    block: Block
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far noise of these laws brings a number from zero, but in this share of draws."""
+
     laws: Laws
     missed: Decimal
+    _known: dict[Output, float] = field(default_factory=dict)
 
-    def holds(self, formula: Formula, cell: Sequence[int]) -> bool:
-        """Return whether the number is marked. A constant is not; of several numbers all are."""
-        match formula:
-            case Value(output=output):
-                return self._is_within(output, cell)
-            case Operation(operator="/", operands=(_, divisor)) if outputs_in(divisor):
-                return self.holds(divisor, cell)
-            case Operation(operands=operands):
-                noisy = [operand for operand in operands if outputs_in(operand)]
-                return bool(noisy) and all(self.holds(formula, cell) for formula in noisy)
-            case Number():
-                return False
+    def is_within(self, output: Output, cell: Sequence[int]) -> bool:
+        """Return whether noise alone could have made the number of a group; of a mean, the count that it is of."""
+        if isinstance(output, Estimate):
+            return missed_by(output, cell, known_laws(self.laws), self.missed)
+        counted = _counted(output)
+        return counted is not None and abs(lattice_number(counted, cell)) <= self.distance(counted)
 
-    def _is_within(self, output: int, cell: Sequence[int]) -> bool:
-        shown = self.block.outputs[output]
-        match shown:
+    def distance(self, output: Count | Sum | CentredSum) -> float:
+        """The distance from zero, in the smallest parts of a count or a sum."""
+        if output not in self._known:
+            self._known[output] = self.law(output).reach(self.missed)
+        return self._known[output]
+
+    def law(self, output: Count | Sum | CentredSum) -> Distribution:
+        """The law of its noise, in the same parts."""
+        match output:
             case Count(measure=measure) | Sum(measure=measure):
-                return abs(cell[measure]) <= self._law(measure).reach(self.missed)
-            case Average(count=count) | Statistic(count=count):
-                return abs(cell[count]) <= self._law(count).reach(self.missed)
+                return self._law(measure)
             case CentredSum(halves=halves, count=count, middle=middle):
-                law = self._law(halves).plus(self._law(count).times(middle))
-                return abs(cell[halves] + middle * cell[count]) <= law.reach(self.missed)
-            case Estimate():
-                return missed_by(shown, cell, known_laws(self.laws), self.missed)
-            case Chosen() | ChosenList():
-                return False
+                return self._law(halves).plus(self._law(count).times(middle))
 
     def _law(self, measure: int) -> Distribution:
         return self.laws[measure] or Distribution()
+
+
+def _counted(output: Output) -> Count | Sum | CentredSum | None:
+    """The number whose distance from zero counts; a choice has none."""
+    match output:
+        case Count() | Sum() | CentredSum():
+            return output
+        case Average(count=count) | Statistic(count=count):
+            return Count(count)
+    return None

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from itertools import chain
+from itertools import chain, compress
 
 from rules.frozen import frozen, replace
 from rules.mechanisms.additive import noise_of
@@ -164,18 +164,20 @@ def summed(block: Block) -> tuple[int, ...]:
     return tuple(index for index, measure in enumerate(block.measures) if isinstance(measure, Measure))
 
 
-def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
-    """The block's columns for the outer statement: its keys, then its outputs, one text for each group.
+def columns(block: Block, noised: Noised, kept: Sequence[bool] | None = None) -> tuple[tuple[Text, ...], ...]:
+    """The block's columns for the outer statement: its keys, then its outputs, one text for each group that is kept.
 
     With grouping sets, their number (from 1) stands between keys and outputs. Then come the replicates of outputs that
     have error bars, and last the outputs that are shown as they are, not below zero. Where the rules want more units
     than a number is about, by their noised count, it is NULL.
     """
     groups, cells, laws = shown_cells(block, noised)
+    kept = (True,) * len(groups) if kept is None else kept
+    groups, cells, laws = tuple(compress(groups, kept)), list(compress(cells, kept)), list(compress(laws, kept))
     width = len(block.keys) + bool(block.sets)
     keys = tuple(tuple(shown_label(group[place]) for group in groups) for place in range(width))
     outputs = tuple(tuple(show(output, cell) for cell in cells) for output in block.outputs)
-    shown = tuple(_not_below_zero(block, noised, output) for output in block.shown)
+    shown = tuple(tuple(compress(_not_below_zero(block, noised, output), kept)) for output in block.shown)
     numbers = outputs + replicate_columns(block, cells, laws) + shown
     if block.least_units is None:
         return keys + numbers

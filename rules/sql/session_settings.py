@@ -10,13 +10,15 @@ from typing import Final, Literal
 from rules.frozen import frozen
 from rules.refusal import BadSetting, UnknownSetting
 
-MarkKind = Literal["off", "on", "cell", "rows"]
+MarkKind = Literal["off", "on", "cell"]
+EmptyGroups = Literal["hide", "show"]
 PreviewKind = Literal["refuse", "empty", "synthetic", "synopsis"]
 
 PREFIX: Final = "noisegate."
 _NAMES: Final = (
     *("epsilon", "rows_per_unit", "groups_per_unit", "sum_per_unit"),
-    *("within", "cut", "other", "mark", "confidence", "reuse", "notices", "progress", "previews", "delta"),
+    *("within", "cut", "other", "mark", "empty_groups", "confidence", "reuse", "notices", "progress", "previews"),
+    "delta",
 )
 SETTINGS: Final = tuple(PREFIX + name for name in _NAMES)
 LEAST_EPSILON: Final = Decimal("1e-6")  # a smaller one asks for nothing but noise, at scales that overflow
@@ -39,8 +41,8 @@ _SWITCHES: Final = {
 _MARKS: Final[dict[str, MarkKind]] = {
     **{text: "on" if switch else "off" for text, switch in _SWITCHES.items()},
     "cell": "cell",
-    "rows": "rows",
 }
+_EMPTY_GROUPS: Final[dict[str, EmptyGroups]] = {"hide": "hide", "show": "show"}
 
 _PREVIEWS: Final[dict[str, PreviewKind]] = {
     "refuse": "refuse", "empty": "empty", "synthetic": "synthetic", "synopsis": "synopsis",
@@ -58,6 +60,7 @@ class SettingLimits:
     group_size: int = 1  # units that are protected together
     previews: PreviewKind = "refuse"
     hides_few: bool = False  # whether no number is shown about few units
+    empty_groups: EmptyGroups = "hide"  # of groups whose numbers could be noise alone
 
 
 @frozen
@@ -86,6 +89,7 @@ class AnalystSettings:
     progress: int | None = None  # seconds between NOTICEs that a statement still runs; None: there are none
     within: Within | None = None  # how far noise may move an answer, in place of epsilon
     mark: MarkKind = "off"  # of numbers that noise could have made
+    empty_groups: EmptyGroups = "hide"  # of groups whose numbers could be noise alone
     previews: PreviewKind = "refuse"  # what rows of protected tables with a LIMIT get
     delta: Decimal = Decimal(0)  # of a statement whose groups are found in the data; 0: none is answered
 
@@ -113,6 +117,7 @@ def read_settings(values: Mapping[str, str | None], limits: SettingLimits) -> An
         progress=_progress(values.get("noisegate.progress") or ""),
         within=_within(values.get("noisegate.within") or ""),
         mark=_mark(values.get("noisegate.mark") or ""),
+        empty_groups=_empty_groups(values.get("noisegate.empty_groups") or "", limits),
         previews=_previews(values.get("noisegate.previews") or "", limits),
         delta=_delta(values.get("noisegate.delta") or "", limits),
     )
@@ -239,7 +244,20 @@ def _mark(text: str) -> MarkKind:
     word = text.strip().lower() or "off"
     if word in _MARKS:
         return _MARKS[word]
-    raise BadSetting("noisegate.mark takes off, on, cell or rows", hint="RESET noisegate.mark turns it off.")
+    hint = "RESET noisegate.mark turns it off."
+    if word == "rows":
+        hint = "noisegate.empty_groups = hide leaves out groups that are only noise."
+    raise BadSetting("noisegate.mark takes off, on or cell", hint=hint)
+
+
+def _empty_groups(text: str, limits: SettingLimits) -> EmptyGroups:
+    word = text.strip().lower()
+    if not word:
+        return limits.empty_groups
+    if word in _EMPTY_GROUPS:
+        return _EMPTY_GROUPS[word]
+    hint = "RESET noisegate.empty_groups restores the value of the rules file."
+    raise BadSetting("noisegate.empty_groups takes hide or show", hint=hint)
 
 
 def _previews(text: str, limits: SettingLimits) -> PreviewKind:

@@ -131,6 +131,8 @@ LAST: Final = _view(
     margin          | numeric                  | and the worst of them no further than this; null: not known
     margin_in       | text                     | value: in the column's own unit; rows in rank: of a quantile
     confidence      | numeric                  | in this share of answers; what bounds cut is in no margin
+    noise           | text                     | its word for the shown groups: none, low, medium, high, too high
+    advice          | text                     | of the column in which noise matters most: what makes it matter less
     time            | timestamp with time zone | when it was answered
     epsilon         | numeric                  | what the statement cost you; NULL for Gaussian noise
     delta           | numeric                  | what it cost you, for groups that were found in the data
@@ -254,7 +256,13 @@ def _settings_of_answers(limits: SettingLimits) -> Iterator[_Setting]:
         PREFIX + "mark",
         "numbers that noise could have made are NULL (on: by the level of the whole answer, cell: of each number)",
         "off",
-        takes="off, on, cell, or rows: rows of such numbers alone are left out",
+        takes="off, on or cell",
+    )
+    yield _Setting(
+        PREFIX + "empty_groups",
+        "hide leaves out the listed groups whose numbers could be noise alone",
+        limits.empty_groups,
+        takes="hide or show",
     )
     levels = map(str, (CONFIDENCE, LEAST_CONFIDENCE, MOST_CONFIDENCE))
     yield _Setting(PREFIX + "confidence", "the share of answers that margins and error bars hold", *levels)

@@ -144,9 +144,28 @@ def test_what_is_no_bound_is_refused(name: str, text: str) -> None:
         check_setting(f"noisegate.{name}", text, LIMITS)
 
 
-@pytest.mark.parametrize(("text", "mark"), [("true", "on"), ("YES", "on"), ("1", "on"), ("0", "off"), ("Rows", "rows")])
+@pytest.mark.parametrize(("text", "mark"), [("true", "on"), ("YES", "on"), ("1", "on"), ("0", "off"), ("Cell", "cell")])
 def test_a_mark_is_switched_as_other_settings_are(text: str, mark: str) -> None:
     assert read_settings({"noisegate.mark": text}, LIMITS).mark == mark
+
+
+def test_marks_of_rows_are_refused_with_what_does_it_better() -> None:
+    with pytest.raises(BadSetting, match=r"noisegate\.mark takes off, on or cell") as refusal:
+        check_setting("noisegate.mark", "rows", LIMITS)
+
+    assert refusal.value.sqlstate == "22023"
+    assert refusal.value.hint == "noisegate.empty_groups = hide leaves out groups that are only noise."
+
+
+def test_empty_groups_are_hidden_unless_the_session_or_else_the_rules_say_otherwise() -> None:
+    shown_by_rules = replace(LIMITS, empty_groups="show")
+
+    assert read_settings({}, LIMITS).empty_groups == "hide"
+    assert read_settings({}, shown_by_rules).empty_groups == "show"
+    assert read_settings({"noisegate.empty_groups": " Hide "}, shown_by_rules).empty_groups == "hide"
+    assert read_settings({"noisegate.empty_groups": "SHOW"}, LIMITS).empty_groups == "show"
+    with pytest.raises(BadSetting, match=r"noisegate\.empty_groups takes hide or show"):
+        check_setting("noisegate.empty_groups", "on", LIMITS)
 
 
 def test_every_setting_has_a_row_of_noisegate_settings() -> None:

@@ -11,7 +11,9 @@ import psycopg
 KEY: Final = "noisegate"  # of a frame's attributes
 _COST: Final = re.compile(r"[ερ] \S+ spent, .* left")
 _RUNS: Final = re.compile(r"still running after \d+ s ")
-_LAST: Final = "SELECT column_name, margin, margin_in, confidence, epsilon, rho, epsilon_left FROM noisegate.last"
+_LAST: Final = """
+SELECT column_name, margin, margin_in, confidence, epsilon, rho, epsilon_left, noise, advice FROM noisegate.last
+"""
 
 Session = psycopg.Connection[tuple[object, ...]]
 
@@ -21,6 +23,8 @@ class Told:
     """The proxy's words on an answer; none on an exact one."""
 
     margins: dict[str, float] = field(default_factory=dict)  # by column, of the worst of its groups
+    noise: dict[str, str] = field(default_factory=dict)  # by column: none, low, medium, high or too high
+    advice: str = ""  # what makes it matter less in the column where it matters most
     in_rank: Sequence[str] = ()  # columns whose margin is one of rows in rank, not of the value
     confidence: float = 0.95
     cost: float | None = None
@@ -76,9 +80,11 @@ class _Hearing:
 def _told(session: Session, names: Sequence[str], said: Sequence[str]) -> Told:
     rows = session.execute(_LAST).fetchall()
     known = [row for row in rows if row[0] in names and row[1] is not None]
-    _, _, _, level, epsilon, rho, left = rows[0]
+    _, _, _, level, epsilon, rho, left, *_ = rows[0]
     return Told(
         {str(row[0]): _number(row[1]) for row in known if row[2] == "value"},
+        {str(row[0]): str(row[7]) for row in known if row[7] is not None},
+        next((str(row[8]) for row in rows if row[8] is not None), ""),
         tuple(str(row[0]) for row in known if row[2] != "value"),
         0.95 if level is None else _number(level),
         _number(rho if epsilon is None else epsilon),

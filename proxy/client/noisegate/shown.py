@@ -17,16 +17,21 @@ _WIDTH, _LINE, _LABELS = 640, 22, 180  # in pixels
 def table(frame: "pandas.DataFrame", told: Told) -> str:
     """The rows; a number that has a margin is followed by it."""
     margins = [told.margins.get(str(name)) for name in frame.columns]
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in frame.columns)
+    head = "".join(_head(str(name), told.noise.get(str(name))) for name in frame.columns)
     shown = frame.head(_MOST_ROWS).itertuples(index=False, name=None)
     body = "".join(f"<tr>{''.join(map(_cell, row, margins))}</tr>" for row in shown)
     more = f"<p>{len(frame) - _MOST_ROWS:,} more rows</p>" if len(frame) > _MOST_ROWS else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
+def _head(name: str, noise: str | None) -> str:
+    word = f'<br><span style="color: gray">noise: {escape(noise)}</span>' if noise else ""
+    return f"<th>{escape(name)}{word}</th>"
+
+
 def summary(told: Told) -> str:
-    """Return what the proxy said, line by line."""
-    lines = "".join(f"<div>{escape(line)}</div>" for line in told.notices)
+    """Return what the proxy said, line by line, and what makes noise matter less."""
+    lines = "".join(f"<div>{escape(line)}</div>" for line in (*told.notices, *filter(None, [told.advice])))
     return f'<div class="noisegate-notices" style="color: gray">{lines}</div>' if lines else ""
 
 

@@ -78,7 +78,8 @@ def _charted(answer: RecentAnswer) -> Charted:
     pictures = []
     for column in answer.columns:
         rows = [(bar.group, bar.value, column.margin) for bar in column.bars]
-        title = f"{column.name}: within ±{short_number(column.margin)} in {column.level} of draws"
+        noise = f"; noise: {column.noise}" if column.noise else ""
+        title = f"{column.name}: within ±{short_number(column.margin)} in {column.level} of draws{noise}"
         pictures.append((title, error_bars(title, rows)))
     more = max((column.more for column in answer.columns), default=0)
     return Charted(f"{answer.time.astimezone(UTC):%Y-%m-%d %H:%M}", answer.shape, answer.statement, pictures, more)

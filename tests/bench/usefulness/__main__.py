@@ -11,7 +11,7 @@ import argparse
 import re
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -20,12 +20,14 @@ import psycopg
 from proxy.twin.embedded import Cluster
 from rules.mechanisms.release_plan import Choice
 from tests.bench.usefulness.corpus import Question, questions
-from tests.bench.usefulness.judge import Row, Verdict, error_of, judge, key_columns
+from tests.bench.usefulness.judge import Row, Verdict, error_of, is_misleading, judge, key_columns, shown_of
 from tests.samples import SAMPLES, Sample, database
 from tests.samples.asking import Analyst
 from tests.support.running import noisegate
 
 _CAP = re.compile(r"^ +rows_per_unit: .*\n", re.MULTILINE)
+_LIMIT = re.compile(r" LIMIT \d+( OFFSET \d+)?$")
+_SIZE = re.compile(r"A group of about (?P<size>[0-9,]+) ")  # of the NOTICE
 _MOST_EPSILON = "30"  # of quantiles, which have no answer without noise: two at ε 5 each still miss by chance
 
 
@@ -37,6 +39,19 @@ class Judged:
     epsilon: str
     verdict: Verdict
     words: str
+    rows: "Rows" = field(default_factory=lambda: Rows())
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of the answers to a question that has keys, in all rounds together."""
+
+    shown: int = 0
+    existing: int = 0  # of those
+    true: int = 0
+    found: int = 0  # of those
+    large: int = 0  # true rows that count at least twice as much as the NOTICE says that a group needs
+    large_found: int = 0
 
 
 def main() -> None:
@@ -82,16 +97,25 @@ def _sample(
         ]
 
 
-def _ask(connection: psycopg.Connection, question: Question, epsilon: str) -> list[Row]:
+def _ask(
+    connection: psycopg.Connection, question: Question, epsilon: str, told: list[str] | None = None
+) -> list[Row]:  # fmt: skip
     connection.execute(f"SET noisegate.epsilon = {epsilon}")
-    return list(connection.execute(question.sql, prepare=False).fetchall())
+    notices = [] if told is None else told
+    handler = lambda notice: notices.append(str(notice.message_primary))  # noqa: E731
+    connection.add_notice_handler(handler)
+    try:
+        return list(connection.execute(question.sql, prepare=False).fetchall())
+    finally:
+        connection.remove_notice_handler(handler)
 
 
 def _judge(
     connection: psycopg.Connection, analyst: Analyst, question: Question, epsilon: str, times: int
 ) -> Judged:  # fmt: skip
+    told: list[str] = []
     try:
-        answers = [_ask(connection, question, epsilon) for _ in range(times)]
+        answers = [_ask(connection, question, epsilon, told) for _ in range(times)]
     except psycopg.Error as error:
         verdict = Verdict.REFUSED_RIGHTLY if question.is_for_rows else Verdict.REFUSED_WRONGLY
         return Judged(question, epsilon, verdict, str(error.diag.message_primary))
@@ -101,9 +125,34 @@ def _judge(
     keys = key_columns(truth) if question.keys is None else question.keys
     errors = [error_of(answer, truth, keys) for answer in answers]
     middle = answers[errors.index(sorted(errors)[len(errors) // 2])]
+    existing = analyst.truth(_LIMIT.sub("", question.sql))
+    rows = _rows(question, answers, truth, existing, keys, told) if keys else Rows()
+    if is_misleading(answers, truth, existing, keys):
+        return Judged(question, epsilon, Verdict.MISLEADING, f"{median(errors):.1%} off", rows)
     exact = _without_noise(analyst, question)
     verdict = judge(middle, _ask(connection, question, _MOST_EPSILON) if exact is None else exact, truth, keys)
-    return Judged(question, epsilon, verdict, f"{median(errors):.1%} off")
+    return Judged(question, epsilon, verdict, f"{median(errors):.1%} off", rows)
+
+
+def _rows(
+    question: Question, answers: list[list[Row]], truth: list[Row], existing: list[Row], keys: int, told: list[str]
+) -> Rows:
+    """Count rows. Which true ones are large is known where the first number is a count."""
+    sizes = [int(found["size"].replace(",", "")) for notice in told if (found := _SIZE.search(notice))]
+    is_count = question.sql.upper().find("COUNT(*)") == min(
+        (at for name in ("COUNT(", "SUM(", "AVG(") if (at := question.sql.upper().find(name)) >= 0), default=-1
+    )
+    large = [row for row in truth if isinstance(size := row[keys], int) and size >= 2 * max(sizes)] if (
+        sizes and is_count and not _LIMIT.search(question.sql) and all(len(row) > keys for row in truth)
+    ) else []  # fmt: skip
+    return Rows(
+        sum(map(len, answers)),
+        sum(shown_of(answer, existing, keys) for answer in answers),
+        len(truth) * len(answers),
+        sum(shown_of(truth, answer, keys) for answer in answers),
+        len(large) * len(answers),
+        sum(shown_of(large, answer, keys) for answer in answers),
+    )
 
 
 def _without_noise(analyst: Analyst, question: Question) -> list[Row] | None:
@@ -123,6 +172,13 @@ def _print_table(judged: list[Judged], epsilons: list[str]) -> None:
     print(f"|{'-' * 24}|" + f"{'-' * 9}|" * len(epsilons))
     for verdict in Verdict:
         print(f"| {verdict:<22} |" + "".join(f" {counts[epsilon][verdict]:<7} |" for epsilon in epsilons))
+    for epsilon in epsilons:
+        of_rows = (astuple(each.rows) for each in judged if each.epsilon == epsilon)
+        shown, existing, true, found, large, large_found = map(sum, zip(*of_rows, strict=True))
+        print(
+            f"ε {epsilon}: {existing} of {shown} shown rows exist; {true - found} of {true} true rows are hidden; "
+            f"{large_found} of {large} of at least twice the size that the NOTICE names are shown"
+        )
 
 
 if __name__ == "__main__":

@@ -1,16 +1,22 @@
-"""What an answer is worth beside the truth: by its groups, and by the error of the cell in the middle."""
+"""Judge an answer by the truth: by its groups, by the error of the cell in the middle, and by what would mislead.
 
-from collections.abc import Sequence
+An answer misleads if more than half of its rows do not exist, or if half of its cells or more are off by over 30% in
+the same direction in every round, by more than five times their spread. A hidden row is a true one that is not shown.
+"""
+
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from math import inf, isfinite
-from statistics import median
+from statistics import mean, median, pstdev
 
 Row = Sequence[object]
 
 MOST_ERROR = 0.1  # of the median cell of a useful answer
 LEAST_FOUND = 0.8  # of the truth's groups
+_MOST_BIAS = 0.3  # of a cell, in every round
+_MOST_SPREADS = 5
 
 
 class Verdict(StrEnum):
@@ -19,6 +25,8 @@ class Verdict(StrEnum):
     USEFUL = "useful"
     NOISE = "noise"  # sound, and too far from the truth
     BIASED = "biased"  # too far from the truth without any noise
+    MISLEADING = "misleading"  # rows that do not exist, or numbers that every round shows wrong by about as much
+    HIDDEN = "hidden"  # too many true rows are not shown
     EMPTY = "empty"  # paid, and no row, or groups that only a threshold let through
     REFUSED_RIGHTLY = "refused rightly"
     REFUSED_WRONGLY = "refused wrongly"
@@ -45,12 +53,46 @@ def error_of(answer: Sequence[Row], truth: Sequence[Row], keys: int) -> float:
 
 
 def judge(answer: Sequence[Row], exact: Sequence[Row], truth: Sequence[Row], keys: int) -> Verdict:
-    """Judge an answer by what it would be without noise, and by the truth."""
+    """Judge an answer that does not mislead by what it would be without noise, and by the truth."""
     if not answer and truth:
         return Verdict.EMPTY
     if error_of(exact, truth, keys) > MOST_ERROR:
         return Verdict.BIASED
+    if shown_of(truth, answer, keys) < LEAST_FOUND * len(truth):
+        return Verdict.HIDDEN
     return Verdict.USEFUL if error_of(answer, truth, keys) <= MOST_ERROR else Verdict.NOISE
+
+
+def shown_of(rows: Iterable[Row], answer: Iterable[Row], keys: int) -> int:
+    """Count the rows whose keys an answer has. Rows without keys are there wherever there is an answer."""
+    known = {_key(row, keys) for row in answer}
+    return sum(_key(row, keys) in known for row in rows)
+
+
+def is_misleading(answers: Sequence[Sequence[Row]], truth: Sequence[Row], existing: Sequence[Row], keys: int) -> bool:
+    """Tell whether the answers of all rounds mislead; `existing` are the rows of the truth without its last LIMIT."""
+    shown = sum(map(len, answers))
+    if 2 * sum(shown_of(answer, existing, keys) for answer in answers) < shown:
+        return True
+    rounds = [{_key(row, keys): row[keys:] for row in answer} for answer in answers]
+    cells = [
+        ([answer[key][at] for answer in rounds], value)
+        for row in truth
+        if all((key := _key(row, keys)) in answer for answer in rounds)
+        for at, value in enumerate(row[keys:])
+    ]
+    return bool(cells) and 2 * sum(_is_bent(*cell) for cell in cells) >= len(cells)
+
+
+def _is_bent(answered: Sequence[object], true: object) -> bool:
+    """Tell whether a cell is wrong by about as much in every round."""
+    value, numbers = _number(true), [number for each in answered if (number := _number(each)) is not None]
+    if value is None or len(numbers) < len(answered):
+        return any(each != true for each in answered) and len(set(map(str, answered))) == 1
+    off = [number - value for number in numbers]
+    least = min(abs(each) for each in off)
+    is_one_way = all(each > 0 for each in off) or all(each < 0 for each in off)
+    return is_one_way and least > _MOST_BIAS * abs(value) and abs(mean(off)) > _MOST_SPREADS * pstdev(off)
 
 
 def _key(row: Row, keys: int) -> tuple[str, ...]:
