@@ -21,6 +21,7 @@ from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.replay import DraftingKernel, Kernel
+from rules.sql.session_settings import EmptyGroups
 from tests.support import shop
 from tests.support.catalogs import catalog_of
 
@@ -70,7 +71,13 @@ class Planner:
         return shop.policy(rules=self.rules)
 
     def plan(
-        self, sql: str, *, rows_per_unit: int | None = None, groups_per_unit: int | None = None, delta: str = "1e-9"
+        self,
+        sql: str,
+        *,
+        rows_per_unit: int | None = None,
+        groups_per_unit: int | None = None,
+        delta: str = "1e-9",
+        empty_groups: EmptyGroups = "hide",
     ) -> Plan:
         request = Request(
             text=sql,
@@ -79,6 +86,7 @@ class Planner:
             delta=Decimal(delta),
             rows_per_unit=rows_per_unit,
             groups_per_unit=groups_per_unit,
+            empty_groups=empty_groups,
             now="2025-06-15 12:00:00+00:00",
         )
         return self.whole(request)

@@ -1,5 +1,7 @@
 """Typical values as they are planned: names, bounds, blocks, what is told of them, and what is refused."""
 
+from decimal import Decimal
+
 import psycopg
 import pytest
 
@@ -51,12 +53,14 @@ def test_one_statistic_may_stand_in_several_typical_values(planner: Planner) -> 
 def test_blocks_follow_from_epsilon_and_from_the_groups_of_a_unit(planner: Planner) -> None:
     by_status = "SELECT status, noisegate.typical(avg(amount), 0, 500) FROM orders GROUP BY status"
     (whole,) = choices(planner.plan("SELECT noisegate.typical(avg(amount), 0, 500) FROM orders"))
-    (four,) = choices(planner.plan(by_status))
-    (one,) = choices(planner.plan(by_status, groups_per_unit=1))
+    (counting,) = choices(planner.plan(by_status))
+    (four,) = choices(planner.plan(by_status, empty_groups="show"))
+    (one,) = choices(planner.plan(by_status, groups_per_unit=1, empty_groups="show"))
 
     assert (whole.blocks, whole.sensitivity) == (56, 2)
     assert (four.blocks, four.sensitivity) == (222, 8)
     assert (one.blocks, one.sensitivity) == (56, 2)
+    assert counting.epsilon == four.epsilon * Decimal("0.9")  # a tenth counts the rows that tell which groups are empty
 
 
 def test_rows_of_a_unit_have_no_cap_and_nothing_is_cut(planner: Planner) -> None:

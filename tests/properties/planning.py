@@ -23,6 +23,7 @@ from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.release.bound_ladder import tallies
+from rules.release.empty_groups import shown_groups
 from rules.release.release import Noised, columns
 from rules.release.sensitivity import over, settled
 from rules.replay import Kernel
@@ -173,16 +174,18 @@ class Lab:
         """The outer statement as psycopg reads it."""
         return "".join(part.replace("%", "%%") if isinstance(part, str) else f"%(a{part})s" for part in made.outer)
 
-    def run(self, text: str, made: Plan) -> psycopg.Cursor[tuple[Any, ...]]:
+    def run(self, text: str, made: Plan, *, hides_empty: bool = False) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run an outer statement, or something around it, over the exact answers of its blocks."""
-        arrays: list[list[Text]] = []
+        answered: list[tuple[Block, Noised]] = []
         for block in made.blocks:
             exact = self.exact(block)
             numbers = {
                 index: tuple(in_whole(numbers[index], measure.factor) for numbers in exact.values())
                 for index, measure in enumerate(block.measures)
             }
-            arrays.extend(list(column) for column in columns(block, Noised(tuple(exact), numbers)))
+            answered.append((block, Noised(tuple(exact), numbers)))
+        kept = [shown.kept if hides_empty else None for shown in shown_groups(answered)]
+        arrays = [list(column) for pair, own in zip(answered, kept, strict=True) for column in columns(*pair, own)]
         with self.connection.transaction(force_rollback=True):
             if "noisegate_" in text:
                 self.connection.execute("; ".join(step.sql for step in create_defined("pg_catalog.noisegate_")))

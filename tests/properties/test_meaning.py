@@ -34,7 +34,7 @@ Answer = Mapping[Values, Values]
 def test_without_noise_an_answer_is_postgresqls_own(
     labs: tuple[Lab, ...], schema: int, rows: Data, asked: list[Query]
 ) -> None:
-    """Every group that PostgreSQL finds is there, with its numbers; groups that are empty may be there too."""
+    """Every group that PostgreSQL finds is there, with its numbers; no other is, unless empty ones are to be shown."""
     lab = labs[schema]
     with lab.connection.transaction(force_rollback=True):
         lab.script(tables.insert(rows, tables.VARIANTS[schema]))
@@ -77,6 +77,20 @@ def check_one(lab: Lab, query: Query, *, is_auto: bool = False) -> None:
             assert _is_alike(one, other, step), (
                 f"{query.sql}\n{lab.sql(block.statement)}\n{group}: {one} is not {other}"
             )
+    if truth is not None:
+        check_groups(lab, query, plan, truth)
+
+
+def check_groups(lab: Lab, query: Query, plan: Plan, truth: Answer) -> None:
+    """PostgreSQL's own groups are shown; but none of which each count or sum is 0, since no noise tells it apart."""
+    shown = _by_group(lab.run(lab.outer(plan), plan, hides_empty=True).fetchall(), len(query.keys))
+    assert shown.keys() <= truth.keys(), f"{query.sql}\n{shown.keys() - truth.keys()} has no rows"
+    (block,) = plan.blocks
+    outputs = [block.outputs[list(dict.fromkeys(query.aggregates)).index(name)] for name in query.aggregates]
+    for group in truth.keys() - shown.keys():
+        event("a group of which all is 0")
+        numbers = [number for number, of in zip(truth[group], outputs, strict=True) if isinstance(of, Count | Sum)]
+        assert not any(numbers), f"{query.sql}\n{group} is missing, with {truth[group]}"
 
 
 def _settled(lab: Lab, block: Block) -> Block:

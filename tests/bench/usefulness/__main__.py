@@ -11,6 +11,7 @@ import argparse
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -135,7 +136,12 @@ def _judge(
 
 
 def _rows(
-    question: Question, answers: list[list[Row]], truth: list[Row], existing: list[Row], keys: int, told: list[str]
+    question: Question,
+    answers: Sequence[Sequence[Row]],
+    truth: Sequence[Row],
+    existing: Sequence[Row],
+    keys: int,
+    told: Sequence[str],
 ) -> Rows:
     """Count rows. Which true ones are large is known where the first number is a count."""
     sizes = [int(found["size"].replace(",", "")) for notice in told if (found := _SIZE.search(notice))]
