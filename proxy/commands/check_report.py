@@ -106,7 +106,8 @@ class CheckReport:
         tables: dict[tuple[str, ...], list[str]] = {}
         for use in self.uses:
             if not use.public:
-                lines = (*map(_line, use.questions), *(f"not: {column}" for column in use.not_covered))
+                sizes = (line for question in use.questions for line in _sizes(question))
+                lines = (*map(_line, use.questions), *sizes, *(f"not: {column}" for column in use.not_covered))
                 tables.setdefault(lines, []).append(str(use.table.name))
         for lines, names in tables.items():
             yield f"  {listed(names)}"
@@ -118,6 +119,14 @@ def _line(question: ExpectedError) -> str:
     most = "at most " if question.at_most else ""
     errors = ", ".join(f"±{_rounded(error)} at ε {epsilon:f}" for epsilon, error in question.errors.items())
     return f"{question.words}: {most}{errors}" if errors else f"{question.words}: the error depends on the data"
+
+
+def _sizes(question: ExpectedError) -> Iterator[str]:
+    """Say what a group needs to be shown: with fewer its number could be noise alone."""
+    if question.sizes:
+        most = "at most " if question.at_most else ""
+        needs = (f"{most}about {_rounded(size.number)} {size.what} at ε {at:f}" for at, size in question.sizes.items())
+        yield f"a group by {question.by} needs {', '.join(needs)} to be shown"
 
 
 def _rounded(error: Fraction) -> str:
@@ -148,6 +157,7 @@ def _table(use: TableUse) -> dict[str, object]:
                 "sql": question.sql,
                 "error_at_95%": {f"{epsilon:f}": float(error) for epsilon, error in question.errors.items()},
                 "at_most": question.at_most,
+                "shown_from": {f"{epsilon:f}": float(size.number) for epsilon, size in question.sizes.items()},
             }
             for question in use.questions
         ],

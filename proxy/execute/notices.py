@@ -131,9 +131,9 @@ def _empty_groups_notice(shown: ShownGroups) -> Iterator[str]:
         lie = "1 of them lies" if shown.gaps == 1 else f"{shown.gaps:,} of them lie"
         gaps = f" {lie} between shown ones, a gap that a line chart bridges."
     together = "" if shown.together is None else f" Together they have {_together_words(shown.together)}."
-    none = "no group is left: " if not any(shown.kept) else ""
+    left_out = _left_out(shown) if any(shown.kept) else f"no group is left: all {shown.hidden:,} were left out"
     yield (
-        f"{none}{_left_out(shown)}: their numbers could be noise alone.{size}{together}{gaps} "
+        f"{left_out}: their numbers could be noise alone.{size}{together}{gaps} "
         "SET noisegate.empty_groups = show returns all."
     )
 

@@ -126,15 +126,15 @@ def draft_block(
     about = () if context.policy.min_units is None else _who_are_counted(aggregates, keyed, context)
     public = None if listing is None else listing.groups
     groups = None if public is None else len(public.rows)
-    hides_empty = _hides_empty(site, public, request) and bool(recipes)
-    beside = (Count(),) if hides_empty and not _are_summed(recipes) else ()
+    hides_empty = _hides_empty(site, public, request)
+    beside = (Count(),) if hides_empty and recipes and not _are_summed(recipes) else ()
     parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=is_private), *about, *beside)))
     bounding = auto.bounding(bounding, recipes, parts, node.facts, groups, finds_first=finds_first)
     capped = tuple(part for part in parts if isinstance(part, Sum) and part.total is not None)
     bounding = replace(bounding, vectors=vectors_of(parts, (*bounding.own, *capped)))
     _check_choices(parts, public)
     check_size(aggregates.bars, 0 if public is None else len(public.rows), request.confidence)
-    notices += _notices(site, keyed, recipes, bounding, context, is_private=is_private)
+    notices += _notices(site, keyed, recipes, bounding, context, is_private=is_private, hides_empty=hides_empty)
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     keyed = replace(keyed, columns=columns)
     names = CanonicalNames.of(keyed, relation, counted, context.time_zone, kernel, context.catalog)
@@ -147,7 +147,7 @@ def draft_block(
         site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts, asks_cut=asks_cut, adds_up=adds_up,
         about=about, is_in_one=in_one, finds_first=finds_first,
         remarks=_remarks(site.source.node, keyed, recipes, request),
-        hides_empty=hides_empty, counted=next(iter(beside), None),
+        hides_empty=hides_empty and bool(recipes), counted=next(iter(beside), None),
     )  # fmt: skip
 
 
@@ -179,10 +179,12 @@ def _notices(
     context: PlannerContext,
     *,
     is_private: bool,
+    hides_empty: bool,
 ) -> tuple[str, ...]:
     """Say what the answer leaves out or adds: undeclared values, reports, rows of other units, totals, limits."""
     notices = tuple(other.notice for other in keyed.others)
     notices += notices_of_reports(recipes, keyed.keys, site.source.node, context.policy, is_listed=not is_private)
+    notices += _listed(recipes, hides_empty=hides_empty)
     notices += _tied(keyed.source.node) + _rolled_up(site, is_private=is_private)
     return notices + limited(bounding, _parts(recipes, needs_units=False), is_private=is_private)
 
@@ -217,6 +219,13 @@ def _hides_empty(site: BlockSite, public: PublicGroups | None, request: Request)
     if request.empty_groups == "show" or public is None or not site.keys:
         return False
     return len(public.rows) > 1 and not site.source.node.facts.absent
+
+
+def _listed(recipes: tuple[Recipe, ...], *, hides_empty: bool) -> tuple[str, ...]:
+    """Say of groups without any number, of which none is left out, that nothing was counted."""
+    return ("the groups are those that are listed: no row was counted, and some may have none",) if (
+        hides_empty and not recipes
+    ) else ()  # fmt: skip
 
 
 def _are_summed(recipes: tuple[Recipe, ...]) -> bool:

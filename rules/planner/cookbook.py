@@ -16,6 +16,7 @@ from rules.planner.column_facts import ColumnFacts, column_facts
 from rules.planner.expected_error import ErrorPlanner
 from rules.policy.model import Policy, table_name
 from rules.refusal import Refusal
+from rules.release.empty_groups import Size
 from rules.replay import Kernel
 from rules.sql.grammar import deparse, parse
 from rules.sql.tree import walk
@@ -32,6 +33,7 @@ class CookbookEntry:
     error: Fraction | None  # None: it depends on the data, or there is none
     at_most: bool = False
     exact: bool = False
+    size: Size | None = None  # that a group needs to be shown
 
 
 @frozen
@@ -67,7 +69,7 @@ def _recipe(planner: ErrorPlanner, title: str, sql: str, epsilon: Decimal, *, ex
     error = planner.ask(title, sql)
     if isinstance(error, Refusal):
         return None
-    return CookbookEntry(title, text, error.errors.get(epsilon), error.at_most)
+    return CookbookEntry(title, text, error.errors.get(epsilon), error.at_most, size=error.sizes.get(epsilon))
 
 
 def _short(sql: str) -> str:

@@ -5,13 +5,14 @@ errors are those that EXPLAIN tells.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import groupby
 
 from rules.catalog import Catalog, Table
-from rules.frozen import frozen
+from rules.frozen import frozen, replace
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
 from rules.mechanisms.additive import laws_of
@@ -24,6 +25,7 @@ from rules.policy.finding import Finding, warning
 from rules.policy.model import Policy, TableRules, table_name
 from rules.policy.rules_yaml import dotted
 from rules.refusal import Refusal
+from rules.release.empty_groups import Size, foreseen_sizes
 from rules.replay import Kernel
 from rules.values.types import type_of
 
@@ -36,6 +38,8 @@ class ExpectedError:
     sql: str
     errors: Mapping[Decimal, Fraction]
     at_most: bool  # bounds are chosen, and the chosen ones may be lower
+    by: str = ""  # the key that was asked for, where groups are listed
+    sizes: Mapping[Decimal, Size] = field(default_factory=dict)  # that a group of it needs to be shown, at each ε
 
 
 @frozen
@@ -107,9 +111,16 @@ class ErrorPlanner:
     def ask(self, words: str, sql: str) -> ExpectedError | Refusal:
         """Return what it would be; one that needs rows of a public table first has no errors to tell."""
         errors: dict[Decimal, Fraction] = {}
+        sizes: dict[Decimal, Size] = {}
         at_most = False
         for epsilon in self.epsilons:
-            request = Request(sql, (), epsilon=epsilon, delta=self.policy.statement_delta())
+            request = Request(
+                sql,
+                (),
+                epsilon=epsilon,
+                delta=self.policy.statement_delta(),
+                empty_groups=self.policy.empty_groups,
+            )
             try:
                 made = plan(request, self.policy, self.catalog, self.kernel)
             except Refusal as refusal:
@@ -119,7 +130,10 @@ class ErrorPlanner:
                 margins = [_margin(block, self.policy) for block in made.blocks]
                 if len(margins) == 1 and margins[0] is not None:
                     errors[epsilon] = margins[0]
-        return ExpectedError(words, sql, errors, at_most)
+                laws = [laws_of(block, group_size=self.policy.group_size) for block in made.blocks]
+                for size in filter(None, foreseen_sizes(made.blocks, laws)):
+                    sizes[epsilon] = size
+        return ExpectedError(words, sql, errors, at_most, sizes=sizes)
 
     def counts(self, columns: Sequence[ColumnFacts]) -> Iterator[ExpectedError]:
         """Counts by what has known groups, which all have one error; and by what has to be found."""
@@ -133,10 +147,10 @@ class ErrorPlanner:
 
     def _counts_by(self, keys: Sequence[tuple[str, str]], table: Table, which: str) -> Iterator[ExpectedError]:
         words = f"count by {', '.join(name for _, name in keys)}{which}"
-        for key, _ in keys:
+        for key, name in keys:
             error = self.ask(words, f"SELECT {key}, count(*) FROM {qualified(table.name)} GROUP BY {key}")
             if isinstance(error, ExpectedError) and error.errors:
-                yield error
+                yield replace(error, by=name)
                 return
 
     def sums(self, columns: Sequence[ColumnFacts]) -> Iterator[ExpectedError]:

@@ -36,6 +36,7 @@ budget:                      # what all analysts together may learn
   epsilon: 20
   delta: 1e-6                # shows groups that are found in the data too, once they are large; 0 shows none of them
   per: month                 # or day, week; ever is never renewed, and the only promise for a lifetime
+# At ε 0.1 a group in a list of 10 needs about 54 units to be shown; "noisegate check" says it of each table.
 defaults: {epsilon: 0.1, max_epsilon: 1}
 analysts:
   ada: {password: "${ADA_VERIFIER}", epsilon: 5}   # "noisegate password" makes the verifier

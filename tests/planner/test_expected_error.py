@@ -14,6 +14,7 @@ from rules.catalog import TableName, TypeName
 from rules.planner.expected_error import TableUse, expected_errors
 from rules.policy.finding import Finding, Severity
 from rules.policy.rules_yaml import Source
+from rules.policy.suggest import FOOTER
 from tests.planner.planned import Planner
 from tests.support import shop as shop_data
 
@@ -56,6 +57,20 @@ def test_what_is_known_is_counted_by_and_what_is_bounded_is_summed(uses: dict[st
     assert uses["products"].public and not words["products"]
     amount = next(question for question in uses["orders"].questions if question.words == "sum of amount")
     assert 500 * within(1 / 40) * 0.9 < float(amount.errors[Decimal(1)]) < 500 * within(1 / 40) * 1.1
+
+
+def test_a_group_needs_what_noise_alone_does_not_reach_in_a_list_so_long(uses: dict[str, TableUse]) -> None:
+    by_city = next(question for question in uses["customers"].questions if question.by == "city")
+
+    needed = {epsilon: within(float(epsilon), share=1 - 0.05 / 5) + 1 for epsilon in EPSILONS}  # four, and NULL
+    assert {epsilon: int(size.number) for epsilon, size in by_city.sizes.items()} == needed
+    assert not any(question.sizes for question in uses["customers"].questions if question.by == "name")
+
+
+def test_a_draft_says_what_a_group_needs_at_its_epsilon() -> None:
+    needed = within(0.1, share=1 - 0.05 / 10) + 1
+
+    assert f"At ε 0.1 a group in a list of 10 needs about {needed} units to be shown" in FOOTER
 
 
 def test_what_is_missing_is_named(planner: Planner) -> None:

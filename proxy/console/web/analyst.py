@@ -13,7 +13,7 @@ from proxy.console.web.budgets import plain_number
 from proxy.console.web.pages import Page
 from proxy.console.web.pictures import error_bars
 from proxy.console.web.statements import Charged, charged
-from proxy.execute.notices import short_number
+from proxy.execute.notices import short_number, size_words
 from proxy.execute.shown_answers import RecentAnswer
 from proxy.recent_values import RecentValues
 from rules.accounting.budgets import period_of, span_of
@@ -120,7 +120,8 @@ def _error(recipe: CookbookEntry) -> str:
     if recipe.error is None:
         return "how far noise moves it depends on the data: the answer tells it"
     most = "at most " if recipe.at_most else ""
-    return f"{most}±{short_number(float(recipe.error))} in 95% of answers"
+    shown = "" if recipe.size is None else f"; a group {size_words(recipe.size)} or more is shown"
+    return f"{most}±{short_number(float(recipe.error))} in 95% of answers{shown}"
 
 
 def uses_of(facts: ColumnFacts) -> tuple[str, str, Sequence[str], str]:
