@@ -29,6 +29,7 @@ from tests.support.running import noisegate
 _CAP = re.compile(r"^ +rows_per_unit: .*\n", re.MULTILINE)
 _LIMIT = re.compile(r" LIMIT \d+( OFFSET \d+)?$")
 _SIZE = re.compile(r"A group of about (?P<size>[0-9,]+) ")  # of the NOTICE
+_LEFT_OUT = "left out: their numbers could be noise alone"  # of the NOTICE
 _MOST_EPSILON = "30"  # of quantiles, which have no answer without noise: two at ε 5 each still miss by chance
 
 
@@ -53,6 +54,7 @@ class Rows:
     found: int = 0  # of those
     large: int = 0  # true rows that count at least twice as much as the NOTICE says that a group needs
     large_found: int = 0
+    without_any: int = 0  # answers that hide all true rows
 
 
 def main() -> None:
@@ -131,7 +133,9 @@ def _judge(
     if is_misleading(answers, truth, existing, keys):
         return Judged(question, epsilon, Verdict.MISLEADING, f"{median(errors):.1%} off", rows)
     exact = _without_noise(analyst, question)
-    verdict = judge(middle, _ask(connection, question, _MOST_EPSILON) if exact is None else exact, truth, keys)
+    without_noise = _ask(connection, question, _MOST_EPSILON) if exact is None else exact
+    leaves_out = any(_LEFT_OUT in notice for notice in told)
+    verdict = judge(middle, without_noise, truth, keys, leaves_out=leaves_out)
     return Judged(question, epsilon, verdict, f"{median(errors):.1%} off", rows)
 
 
@@ -158,6 +162,7 @@ def _rows(
         sum(shown_of(truth, answer, keys) for answer in answers),
         len(large) * len(answers),
         sum(shown_of(large, answer, keys) for answer in answers),
+        sum(not answer for answer in answers) if truth else 0,
     )
 
 
@@ -180,9 +185,10 @@ def _print_table(judged: list[Judged], epsilons: list[str]) -> None:
         print(f"| {verdict:<22} |" + "".join(f" {counts[epsilon][verdict]:<7} |" for epsilon in epsilons))
     for epsilon in epsilons:
         of_rows = (astuple(each.rows) for each in judged if each.epsilon == epsilon)
-        shown, existing, true, found, large, large_found = map(sum, zip(*of_rows, strict=True))
+        shown, existing, true, found, large, large_found, without_any = map(sum, zip(*of_rows, strict=True))
         print(
-            f"ε {epsilon}: {existing} of {shown} shown rows exist; {true - found} of {true} true rows are hidden; "
+            f"ε {epsilon}: {existing} of {shown} shown rows exist; {true - found} of {true} true rows are hidden, "
+            f"all of them in {without_any} answers; "
             f"{large_found} of {large} of at least twice the size that the NOTICE names are shown"
         )
 

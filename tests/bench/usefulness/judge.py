@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from math import inf, isfinite
-from statistics import mean, median, pstdev
+from statistics import mean, median, stdev
 
 Row = Sequence[object]
 
@@ -52,10 +52,15 @@ def error_of(answer: Sequence[Row], truth: Sequence[Row], keys: int) -> float:
     return median(errors) if errors else 0.0
 
 
-def judge(answer: Sequence[Row], exact: Sequence[Row], truth: Sequence[Row], keys: int) -> Verdict:
-    """Judge an answer that does not mislead by what it would be without noise, and by the truth."""
+def judge(
+    answer: Sequence[Row], exact: Sequence[Row], truth: Sequence[Row], keys: int, *, leaves_out: bool
+) -> Verdict:  # fmt: skip
+    """Judge an answer that does not mislead by what it would be without noise, and by the truth.
+
+    One that `leaves_out` groups says so in a NOTICE: without any row it hides them all.
+    """
     if not answer and truth:
-        return Verdict.EMPTY
+        return Verdict.HIDDEN if leaves_out else Verdict.EMPTY
     if error_of(exact, truth, keys) > MOST_ERROR:
         return Verdict.BIASED
     if shown_of(truth, answer, keys) < LEAST_FOUND * len(truth):
@@ -92,7 +97,7 @@ def _is_bent(answered: Sequence[object], true: object) -> bool:
     off = [number - value for number in numbers]
     least = min(abs(each) for each in off)
     is_one_way = all(each > 0 for each in off) or all(each < 0 for each in off)
-    return is_one_way and least > _MOST_BIAS * abs(value) and abs(mean(off)) > _MOST_SPREADS * pstdev(off)
+    return is_one_way and least > _MOST_BIAS * abs(value) and abs(mean(off)) > _MOST_SPREADS * stdev(off)
 
 
 def _key(row: Row, keys: int) -> tuple[str, ...]:
