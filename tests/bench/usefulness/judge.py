@@ -97,7 +97,8 @@ def _is_bent(answered: Sequence[object], true: object) -> bool:
     off = [number - value for number in numbers]
     least = min(abs(each) for each in off)
     is_one_way = all(each > 0 for each in off) or all(each < 0 for each in off)
-    return is_one_way and least > _MOST_BIAS * abs(value) and abs(mean(off)) > _MOST_SPREADS * stdev(off)
+    spread = stdev(off) if len(off) > 1 else inf
+    return is_one_way and least > _MOST_BIAS * abs(value) and abs(mean(off)) > _MOST_SPREADS * spread
 
 
 def _key(row: Row, keys: int) -> tuple[str, ...]:
