@@ -277,3 +277,6 @@ def _check_outputs(block: Block) -> None:
             raise Mismatch("the plan has an output that its measures cannot answer") from None
     if not {*block.shown, *(bar.output for bar in block.bars)} <= set(range(len(block.outputs))):
         raise Mismatch("the plan shows an output that it does not have")
+    sums = {index for index, measure in enumerate(block.measures) if isinstance(measure, Measure)}
+    if block.counted is not None and block.counted not in sums:
+        raise Mismatch("the plan tells empty groups by a measure that it does not have")

@@ -244,8 +244,8 @@ def test_an_output_that_could_not_be_computed_is_refused_before_it_is_charged(ou
         enforced(replace(BLOCK, outputs=(Count(0), output)), KERNEL, 1)
 
 
-@pytest.mark.parametrize("shows", [{"shown": (1,)}, {"bars": (Bar(1),)}])
-def test_an_output_that_is_shown_twice_is_one_of_the_block(shows: dict[str, tuple[int, ...]]) -> None:
+@pytest.mark.parametrize("shows", [{"shown": (1,)}, {"bars": (Bar(1),)}, {"counted": 4}, {"counted": 9}])
+def test_what_is_shown_besides_the_outputs_is_of_the_block(shows: dict[str, object]) -> None:
     with pytest.raises(Mismatch, match="does not have"):
         enforced(replace(BLOCK, outputs=(Count(0),), **shows), KERNEL, 1)  # type: ignore[arg-type]
 
