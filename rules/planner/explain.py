@@ -16,9 +16,12 @@ from rules.mechanisms.additive import laws_of, noise_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.noised_outputs import (
     Average,
+    CentredSum,
     Chosen,
     ChosenList,
+    Count,
     Output,
+    Sum,
     margin_of_average,
     margin_of_output,
     percent,
@@ -136,7 +139,8 @@ def _format(explain: Node) -> str:
 def _facts(block: Block, spoken: tuple[str, ...], group_size: int, kernel: Kernel) -> list[Fact]:
     ladders = [_ladder(ladder) for ladder in block.ladders]
     facts = [*block.explanation, *ladders, *(_measure(measure, group_size, block.level) for measure in block.measures)]
-    facts += [_error(block, output, text, group_size) for output, text in zip(block.outputs, spoken, strict=True)]
+    for output, text in zip(block.outputs, spoken, strict=True):
+        facts += [_error(block, output, text, group_size), *_noise(block, output, text, group_size)]
     if block.top is not None:
         facts.append(_top(block.top, group_size))
     if block.report is not None:
@@ -208,9 +212,17 @@ def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
     if margin is None:
         return name, "depends on the data; the NOTICE of the answer gives it"
     most_of = "at most " if block.ladders else ""
-    *others, _ = NOISE_WORDS
-    words = (f"{word} from {float(margin) / most:,.3g} on" for word, most in others)
-    return name, f"{most_of}+/- {float(margin):,.6g} in {level} of answers; noise: {', '.join(words)}"
+    return name, f"{most_of}+/- {float(margin):,.6g} in {level} of answers"
+
+
+def _noise(block: Block, output: Output, spoken: str, group_size: int) -> Iterator[Fact]:
+    """From which number on a word says how much noise matters; what depends on the answer is told with it."""
+    if isinstance(output, Count | Sum | CentredSum):
+        margin = margin_of_output(output, laws_of(block, group_size=group_size), block.level)
+        assert margin is not None, "a count or a sum has a margin of its own"
+        *others, _ = NOISE_WORDS
+        words = (f"{word} from {float(margin) / most:,.6g} on" for word, most in others)
+        yield f"noise in {spoken}", ", ".join(words)
 
 
 def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:

@@ -129,7 +129,7 @@ def test_a_confidence_that_cannot_be_is_refused_when_it_is_set(session: Session,
 
 def test_a_low_end_of_a_count_is_not_below_zero(session: Session) -> None:
     """Nor is the other: where noise takes more from zero than a margin, in one group of 40, both are zero."""
-    session.execute("SET noisegate.epsilon = 0.01")
+    session.execute("SET noisegate.epsilon = 0.01; SET noisegate.empty_groups = show")
 
     bars = session.execute(
         "SELECT noisegate.low(count(*)), noisegate.high(count(*)) FROM orders WHERE amount < 0"
@@ -212,6 +212,7 @@ def test_a_statistic_that_noise_has_left_without_variance_says_so(proxy: Noisega
     sql = "SELECT date_trunc('month', ordered_at), stddev(amount) FROM orders WHERE id < 0 GROUP BY 1"
     with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
         connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+        connection.execute("SET noisegate.empty_groups = show")
         rows = connection.execute(sql).fetchall()
 
     missing = sum(deviation is None for _, deviation in rows)

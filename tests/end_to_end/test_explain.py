@@ -302,7 +302,10 @@ def test_how_far_noise_moves_each_output_is_told_in_its_own_unit(session: psycop
     text = lines(session, f"EXPLAIN SELECT {', '.join(outputs)} FROM orders")
     told = dict(re.findall(r"error of (.*?): (.*)", text))
 
+    words = dict(re.findall(r"noise in (.*?): (.*)", text))
     assert told.keys() == set(outputs)
+    assert words.keys() == {"count(*)", "count(*) FILTER (WHERE status = 'paid')", "sum(amount)"}
+    assert all(re.match(r"none from [\d,.e+]+ on, low from [\d,.e+]+ on, ", each) for each in words.values())
     assert re.fullmatch(r"\+/- [\d,]+ in 95% of answers", told["count(*)"])
     assert re.fullmatch(r"\+/- [\d,.e+]+ in 95% of answers", told["sum(amount)"])
     assert re.fullmatch(r"at most about \+/- [\d.e+,]+ in a group of 1,000 rows, .*", told["avg(amount)"])

@@ -87,14 +87,19 @@ def test_numbers_that_are_shown_may_be_asked_for_by_their_error(session: psycopg
 def test_groups_and_levels_are_looked_at_one_by_one(session: psycopg.Connection) -> None:
     told: list[str] = []
     session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
-    rows = session.execute(
+    sql = (
         "SELECT city, count(*), min(birth_date) FROM customers WHERE city <> 'Berlin' OR id <= 8 "
         "GROUP BY ROLLUP (city) HAVING count(*) IS NULL OR count(*) > 0 ORDER BY 1"
-    ).fetchall()
+    )
+    session.execute("SET noisegate.empty_groups = show")
+    rows = session.execute(sql).fetchall()
+    session.execute("RESET noisegate.empty_groups")
+    left = {city for city, _, _ in session.execute(sql).fetchall()}
 
     named = {city: (count, least) for city, count, least in rows}
     assert named["Berlin"] == (None, None)
     assert named["Lyon"][0] > 50
+    assert "Berlin" not in left and "Lyon" in left  # a group without numbers is left out, unless all are to be shown
     assert any("have no numbers" in line or "has no numbers" in line for line in told), told
 
 
