@@ -106,7 +106,7 @@ def foreseen_sizes(blocks: Sequence[Block], laws: Sequence[Mapping[int, Distribu
     return tuple(sizes)
 
 
-def tested_numbers(block: Block) -> Tests:
+def numbers_tested(block: Block) -> Tests:
     """The numbers by which a group is shown, each once. No number: all groups are shown."""
     if not block.hides_empty:
         return {}
@@ -137,14 +137,14 @@ def _alike(lists: Sequence[tuple[Block, Sequence[Group]]]) -> Iterator[list[int]
     """The places of blocks that are decided together."""
     together: dict[tuple[object, ...], list[int]] = {}
     for place, (block, groups) in enumerate(lists):
-        if tested_numbers(block):
+        if numbers_tested(block):
             together.setdefault((frozenset(block.tables), tuple(groups), block.sets), []).append(place)
     yield from together.values()
 
 
 def _missed(blocks: Iterable[Block], rows: int) -> Decimal:
     """The probability with which the noise of each tested number may pass its distance."""
-    return MISSED / max(1, rows * sum(len(tested_numbers(block)) for block in blocks))
+    return MISSED / max(1, rows * sum(len(numbers_tested(block)) for block in blocks))
 
 
 def _tested_rows(block: Block, groups: Sequence[Group]) -> int:
@@ -168,7 +168,7 @@ def _set_of(block: Block, group: Group) -> tuple[int, ...]:
 
 def _passed(block: Block, cells: Sequence[Sequence[int]], laws: Sequence[Laws], missed: Decimal) -> list[bool]:
     """For each group whether one of its numbers, unless it is about few units, is beyond its distance."""
-    tests, passed = tested_numbers(block), [False] * len(cells)
+    tests, passed = numbers_tested(block), [False] * len(cells)
     for own, places in places_by_laws(laws).items():
         reach = Reach(own, missed)
         for place in places:
@@ -197,7 +197,7 @@ def _with_totals(block: Block, groups: Sequence[Group], passed: Sequence[bool]) 
 
 def _size(block: Block, laws: Sequence[Laws], missed: Decimal) -> Size | None:
     """The size by the test that says most of rows: a count of rows, or another count, or a sum."""
-    test = min(tested_numbers(block), key=_rank)
+    test = min(numbers_tested(block), key=_rank)
     if isinstance(test, Count | Sum | CentredSum):
         distance = max(Reach(own, missed).distance(test) for own in places_by_laws(laws))
         return Size((floor(distance) + 1) * _unit(test), what_is_tested(block, test))
@@ -234,7 +234,7 @@ def _together(
         for place, is_shown in enumerate(kept)
         if not is_shown and (not block.sets or _set_of(block, groups[place]) == block.sets[0])
     ]
-    test = min(tested_numbers(block), key=_rank)
+    test = min(numbers_tested(block), key=_rank)
     if not hidden or not isinstance(test, Count | Sum | CentredSum):
         return None
     law = Distribution()

@@ -15,7 +15,7 @@ from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import Average, CentredSum, Chosen, Count, Output, Sum
 from rules.mechanisms.release_plan import Block, KeyColumn, LeastUnits, Measure, PrivateGroups, PublicGroups
 from rules.policy.model import NoiseKind
-from rules.release.empty_groups import MISSED, ShownGroups, Size, foreseen_sizes, shown_groups, tested_numbers
+from rules.release.empty_groups import MISSED, ShownGroups, Size, foreseen_sizes, numbers_tested, shown_groups
 from rules.release.margins import Value
 from rules.release.marks import Mark, mark_columns
 from rules.release.release import Noised, columns
@@ -173,7 +173,7 @@ def test_groups_that_passed_a_threshold_and_blocks_that_hide_nothing_are_shown()
 
     for block in (found, replace(BLOCK, hides_empty=False)):
         assert shown_groups([(block, noised)]) == (ShownGroups((True, True)),)
-        assert not tested_numbers(block)
+        assert not numbers_tested(block)
 
 
 def test_the_hidden_groups_are_told_together_with_the_gaps_that_they_make() -> None:
