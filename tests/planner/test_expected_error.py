@@ -118,7 +118,7 @@ def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: d
     ]
     report = _report(planner, found, tuple(uses.values()))
 
-    lines = list(report.as_text())
+    _, *lines = report.as_text()
     assert lines[:2] == [
         "r.yaml:23: warning: budget.epsilon: is large (less)",
         "r.yaml:10: note: customers.email, orders.note: hidden",
@@ -142,8 +142,9 @@ def test_a_report_of_a_hundred_tables_has_a_line_for_what_they_have_in_common(
     alike = [replace(orders, table=replace(orders.table, name=TableName("public", name))) for name in names]
     report = _report(planner, found, (uses["customers"], *alike))
 
-    lines = list(report.as_text())
+    unit, *lines = report.as_text()
     listed = ", ".join(f"{name}.unit" for name in names[:8])
+    assert unit.startswith("unit: customers.id: ")
     assert lines[0].endswith(f": warning: {listed} and 92 others: can be null")
     assert "  t0, t1, t2, t3, t4, t5, t6, t7 and 92 others" in lines and len(lines) < 60
     assert lines[-1] == "r.yaml: fine, with 100 warnings"
