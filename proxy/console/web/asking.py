@@ -48,7 +48,8 @@ class _Client:
         self.rows: list[bytes] = []
         self.error: dict[str, str] = {}
         self.notices: list[str] = []
-        self._ready = asyncio.Event()
+        self._ready, self._is_read = asyncio.Event(), asyncio.Event()
+        self._is_read.set()
         self._is_closed = False
 
     def write(self, data: bytes) -> None:
@@ -65,24 +66,25 @@ class _Client:
                     self._ready.set()
 
     def pause_reading(self) -> None:
-        """We send the next message when the last is answered."""
+        self._is_read.clear()
 
     def resume_reading(self) -> None:
-        """See above."""
+        self._is_read.set()
 
     def close(self, farewell: bytes = b"") -> None:
         if farewell:
             self.write(farewell)
         self._is_closed = True
         self._ready.set()
+        self._is_read.set()
+
+    async def is_read(self) -> None:
+        """Wait until the session takes the next message."""
+        await self._is_read.wait()
 
     async def ready(self) -> None:
         """Wait for the end of an answer; raises a Refusal where none comes."""
-        try:
-            async with asyncio.timeout(_SECONDS):
-                await self._ready.wait()
-        except TimeoutError:
-            raise Interrupted(f"no plan was found within {_SECONDS} seconds") from None
+        await self._ready.wait()
         if self._is_closed and not self.error:
             raise Unavailable("the session ended before it answered", hint="Try again in a moment.")
 
@@ -118,9 +120,14 @@ class Asking:
 
     async def _send(self, *messages: bytes) -> Reply:
         self._client.forget()
-        for raw in messages:
-            self._session.frame(raw[:1], raw)
-        await self._client.ready()
+        try:
+            async with asyncio.timeout(_SECONDS):
+                for raw in messages:
+                    await self._client.is_read()
+                    self._session.frame(raw[:1], raw)
+                await self._client.ready()
+        except TimeoutError:
+            raise Interrupted(f"no plan was found within {_SECONDS} seconds") from None
         client = self._client
         plan = json.loads(b"".join(client.rows)) if client.rows and not client.error else None
         return Reply(_plan_of(plan), client.error, tuple(client.notices))
