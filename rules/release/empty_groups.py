@@ -32,7 +32,7 @@ from rules.mechanisms.noised_outputs import (
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from rules.release.keys import Group
 from rules.release.marks import Reach
-from rules.release.outputs import lattice_number, levels
+from rules.release.outputs import lattice_number, lattice_step, levels
 from rules.release.release import Noised, outputs_of_few, shown_cells
 from rules.release.replicates import Laws, places_by_laws
 
@@ -200,7 +200,7 @@ def _size(block: Block, laws: Sequence[Laws], missed: Decimal) -> Size | None:
     test = min(numbers_tested(block), key=_rank)
     if isinstance(test, Count | Sum | CentredSum):
         distance = max(Reach(own, missed).distance(test) for own in places_by_laws(laws))
-        return Size((floor(distance) + 1) * _unit(test), what_is_tested(block, test))
+        return Size((floor(distance) + 1) * lattice_step(test), what_is_tested(block, test))
     return None
 
 
@@ -241,18 +241,7 @@ def _together(
     for own, places in places_by_laws([laws[place] for place in hidden]).items():
         law = law.plus(Reach(own, MISSED).law(test).repeated(len(places)))
     number, margin = sum(lattice_number(test, cells[place]) for place in hidden), law.reach(1 - block.level)
-    return Together(what_is_tested(block, test), number * _unit(test), Fraction(margin) * _unit(test))
-
-
-def _unit(test: Count | Sum | CentredSum) -> Fraction:
-    """One of the smallest parts of a number."""
-    match test:
-        case Count():
-            return Fraction(1)
-        case Sum(step=step):
-            return step
-        case CentredSum(step=step):
-            return step / 2
+    return Together(what_is_tested(block, test), number * lattice_step(test), Fraction(margin) * lattice_step(test))
 
 
 def _gaps(block: Block, groups: Sequence[Group], kept: Sequence[bool]) -> int:

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from functools import reduce
 from itertools import compress
 from statistics import median
@@ -37,7 +36,7 @@ from rules.mechanisms.noised_outputs import (
     margin_of_output,
 )
 from rules.mechanisms.release_plan import Block, Choice, Measure, MostFrequent
-from rules.release.outputs import lattice_number, replicated
+from rules.release.outputs import lattice_number, lattice_step, replicated
 from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import Laws, known_laws, noise_by_laws, places_by_laws
 
@@ -287,17 +286,20 @@ class _Released:
 
     def _static(self, place: int, output: Count | Sum | CentredSum) -> list[tuple[float, float]]:
         """A total over more cells has more noise."""
-        margins = []
+        margins: list[tuple[float, float]] = []
+        step = float(lattice_step(output))
         for own, places in places_by_laws(self.laws).items():
             if not (known := known_laws(own)):
                 continue
             margin = margin_of_output(output, known, self.block.level)
             assert margin is not None, "a count or a sum has a margin of its own"
+            width = float(margin)
             alike = (self.cells[number] for number in places)
-            margins += [
-                (float(margin), math.nan if is_about_few(self.block, cell, (place,)) else _float_of(output, cell))
+            numbers = (
+                math.nan if is_about_few(self.block, cell, (place,)) else lattice_number(output, cell) * step
                 for cell in alike
-            ]
+            )
+            margins += [(width, number) for number in numbers]
         return margins
 
     def _moving(self, formula: Formula) -> list[tuple[float, float]]:
@@ -350,18 +352,6 @@ def _centred(output: Output) -> Output:
         return output
     half = (output.high - output.low) / 2
     return replace(output, low=-half, high=half, least=None)
-
-
-def _float_of(output: Count | Sum | CentredSum, cell: Sequence[int]) -> float:
-    """A count or a sum as a number."""
-    match output:
-        case Count():
-            step = Fraction(1)
-        case Sum(step=step):
-            pass
-        case CentredSum(step=whole):
-            step = whole / 2
-    return float(lattice_number(output, cell) * step)
 
 
 def _with(margin: Margin, values: Sequence[tuple[float, float]]) -> Margin:

@@ -155,6 +155,17 @@ def lattice_number(output: Count | Sum | CentredSum, measures: Sequence[int]) ->
             return measures[halves] + middle * measures[count]
 
 
+def lattice_step(output: Count | Sum | CentredSum) -> Fraction:
+    """One of these parts."""
+    match output:
+        case Count():
+            return Fraction(1)
+        case Sum(step=step):
+            return step
+        case CentredSum(step=step):
+            return step / 2
+
+
 def show_number(output: Count | Sum | CentredSum, number: int) -> str:
     """So many of these parts as a text."""
     match output:
