@@ -109,7 +109,7 @@ SHAPES = (
 )
 SETTINGS = (
     *("rows_per_unit = auto", "rows_per_unit = 'auto up to 6'", "sum_per_unit = auto", "cut = on", "mark = on"),
-    *("mark = rows", "other = on", "groups_per_unit = 2", "within = '10%'", "within = 30", "confidence = 0.5"),
+    *("empty_groups = show", "other = on", "groups_per_unit = 2", "within = '10%'", "within = 30", "confidence = 0.5"),
     *("delta = 0", "epsilon = 0.05", "reuse = off", "notices = off"),
 )
 ASKED_UNDER_SETTINGS = (

@@ -32,7 +32,7 @@ RULES = (
 LEAVER = "1"
 GRANTS = shop.GRANTS.replace("customers, products, orders, order_items", "people, places, visits, items")
 SETTINGS = (
-    *("rows_per_unit = auto", "sum_per_unit = auto", "mark = on", "mark = rows", "cut = on", "other = on"),
+    *("rows_per_unit = auto", "sum_per_unit = auto", "mark = on", "empty_groups = show", "cut = on", "other = on"),
     *("groups_per_unit = 2", "within = '20%'", "reuse = off", "epsilon = 100", "delta = 0"),
 )
 
@@ -81,7 +81,7 @@ def test_drawn_statements_are_answered_alike(
 
 
 @pytest.mark.long
-@settings(FREELY, max_examples=600)
+@settings(FREELY, max_examples=150)
 @given(rows=lab.data(most_visits=12), asked=st.lists(ASKED, min_size=2, max_size=6))
 def test_many_drawn_statements_are_answered_alike(
     opened: Worlds, rows: Data, asked: list[tuple[Drawn, str | None, str]]

@@ -56,6 +56,7 @@ def worlds(opened: Worlds) -> Iterator[Worlds]:
     opened.reload(RULES)
 
 
+@pytest.mark.extended
 def test_what_no_client_may_know_of_a_unit_shows_nowhere(worlds: Worlds) -> None:
     with worlds.session() as session:
         for sql in FEW:
