@@ -33,7 +33,7 @@ def test_days_by_a_clock_that_differs_are_refused_and_cost_nothing(
         assert "SET TimeZone" in str(refused.value.diag.message_hint)
         assert running.ledger_length() == before
         assert session.execute("SELECT count(*) FROM orders").fetchone() is not None
-        session.execute("SET TimeZone = 'America/New_York'")
+        session.execute("SET TimeZone = 'America/New_York'; SET noisegate.empty_groups = show")
         days = {day.day for day, _ in session.execute(DAYS) if day is not None}
         assert days == {1, 2, 3, 4}
         checked = command("check", str(running.rules), database=shop.reader_dsn)
