@@ -96,7 +96,7 @@ def coverage(
     sql = f"SELECT place, noisegate.low({asked}), noisegate.high({asked}) FROM {source} GROUP BY place"
     held = 0
     with psycopg.connect(proxy.dsn("ada"), autocommit=True) as connection:
-        connection.execute(f"SET noisegate.reuse = off; {settings}")
+        connection.execute(f"SET noisegate.reuse = off; SET noisegate.empty_groups = show; {settings}")
         for _ in range(times):
             rows = connection.execute(sql).fetchall()
             assert len(rows) == GROUPS
@@ -112,7 +112,7 @@ def test_asking_n_times_anew_and_once_again_divides_the_error_by_the_root_of_n_f
     squares, held = dict.fromkeys(("alone", "mean"), 0.0), 0
     questions = [f"points >= 0 AND points < {100 + times + number}" for number in range(8)]
     with psycopg.connect(measuring.dsn("ada"), autocommit=True) as connection:
-        connection.execute("SET noisegate.epsilon = 0.05")
+        connection.execute("SET noisegate.epsilon = 0.05; SET noisegate.empty_groups = show")
         for condition in questions:
             true = truth(measured, PEOPLE, f"count(*) FILTER (WHERE {condition})")
             sql = f"SELECT place, count(*), noisegate.low(count(*)), noisegate.high(count(*)) FROM {PEOPLE}"

@@ -119,6 +119,7 @@ def measured(attack: Attack, session: psycopg.Connection, times: int) -> Outcome
 
     def ask(sql: str, epsilon: str, *, reuse: bool = False) -> Answers:
         session.execute(f"SET noisegate.epsilon = {epsilon}; SET noisegate.reuse = {'on' if reuse else 'off'}")
+        session.execute("SET noisegate.empty_groups = show")  # a number of each world tells more than which are shown
         return _answers(session, sql)
 
     won, worlds, costs = 0.0, 0, list[tuple[float, float]]()
