@@ -154,6 +154,7 @@ def size_words(size: Size) -> str:
     """From which number on a group is shown, after "a group".
 
     Example:
+        >>> from fractions import Fraction
         >>> size_words(Size(Fraction(31), "rows")), size_words(Size(Fraction(31), ""))
         ('of about 31 rows', 'with a sum of about 31')
     """

@@ -140,6 +140,7 @@ def test_a_text_in_another_form_is_null(lab: Lab, target: str, text: str) -> Non
     assert read(lab, target, [text], "NULL")[0][1] is None
 
 
+@pytest.mark.extended
 def test_every_day_of_the_years_with_all_kinds_of_leap_years_is_read(lab: Lab) -> None:
     """With six to eight digits, and with slashes."""
     days = [

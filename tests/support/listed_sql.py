@@ -32,8 +32,8 @@ _WORDS = frozenset(
 )
 _TYPES = frozenset(
     """
-    bigint boolean bool bytea date float4 float8 int2 int4 int8 integer interval jsonb numeric smallint text time
-    timestamp timestamptz uuid real character
+    bigint boolean bool bpchar bytea date float4 float8 int2 int4 int8 integer interval jsonb name numeric smallint text
+    time timestamp timestamptz uuid real character
     """.split()
 ) | {"double precision", "character varying"}  # a type in a schema is an enum of a constant
 _STRING = re.compile(r"'(?:[^']|'')*'")  # a backslash stands in them twice
