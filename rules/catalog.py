@@ -28,7 +28,7 @@ class TypeName:
     extension: str | None = None  # the extension that brings it, or what is underneath its domains
     name: str = ""  # pg_type.typname; of an array, its element's, as schema and extension are too
     enum: str = ""  # of a domain of an enum: the enum, as PostgreSQL prints it
-    casts: tuple[str, ...] = ()  # to other types by functions of the database's own: "text by public.shown"
+    casts: tuple[str, ...] = ()  # by functions of the database's own: "text by public.shown", "order by mood_ops"
 
     @property
     def scale(self) -> int | None:

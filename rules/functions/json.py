@@ -5,6 +5,7 @@ import json
 from rules.functions.arrays import items_of
 from rules.functions.coerce import typed
 from rules.functions.function import EvalContext, Operands, function, function_of_name
+from rules.functions.guard import LONGEST_TEXT
 from rules.functions.text.strings import constant_text
 from rules.refusal import NotSupported
 from rules.values.domain import Values
@@ -28,7 +29,15 @@ def part(name: str, document: Operand, key: Operand, setting: EvalContext) -> Ex
     argument, keyed = _document(document), _key(name, key, setting)
     if name == "?":
         return condition(name, "({0} ? {1})", argument, keyed)
-    return Apply(name, f"({{0}} {name} {{1}})", (argument, keyed), TEXT if name == "->>" else JSONB)
+    if name == "->>":
+        return Apply(name, _as_text("{0} -> {1}", "{0} ->> {1}"), (argument, keyed), TEXT)
+    return Apply(name, "({0} -> {1})", (argument, keyed), JSONB)
+
+
+def _as_text(item: str, text: str) -> str:
+    """The text of an item of a document, NULL where it is large: the text of one that has items itself can be 9,216
+    times as long, as 1e131071 has that many digits, and PostgreSQL fails where it passes 1 GB."""
+    return f"(CASE WHEN pg_column_size({item}) <= {LONGEST_TEXT} THEN {text} END)"
 
 
 def _contained(name: str, left: Operand, right: Operand) -> Expression:
@@ -63,7 +72,10 @@ def path(name: str, operands: Operands, setting: EvalContext) -> Expression:
     argument = _document(operands[0])
     keys = tuple(constant_text(name, operand, setting) for operand in operands[1:])
     holes = ", ".join(f"{{{place}}}" for place in range(1 + len(keys)))
-    return Apply(name, f"{name}({holes})", (argument, *keys), TEXT if name.endswith("text") else JSONB)
+    item = f"jsonb_extract_path({holes})"
+    if name == "jsonb_extract_path":
+        return Apply(name, item, (argument, *keys), JSONB)
+    return Apply(name, _as_text(item, f"{name}({holes})"), (argument, *keys), TEXT)
 
 
 @function("jsonb_typeof", arguments=1, examples="jsonb_typeof(j)")

@@ -324,7 +324,8 @@ def _over(partition: list[str], order: list[str], frame: str) -> str:
 
 def _sorted_by(key: k.SortKey, names: Mapping[int, str]) -> str:
     nulls = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}[key.nulls_first]
-    return f"{expression_sql(key.expression, names)}{' DESC' if key.descending else ''}{nulls}"
+    sql = (typed_sql if key.expression.type.kind == "text" else expression_sql)(key.expression, names)  # not too long
+    return f"{sql}{' DESC' if key.descending else ''}{nulls}"
 
 
 def _constant(constant: Constant) -> str:

@@ -46,21 +46,21 @@ FIELDS = frozenset(
     """century day decade dow doy epoch hour isodow isoyear microseconds millennium milliseconds minute month quarter
     second week year""".split()
 )
-# Immutable functions of pg_catalog, and a few that read nothing but the pinned settings TimeZone and DateStyle.
+# Immutable functions of pg_catalog, and a few that read nothing but the pinned settings TimeZone and DateStyle, or, as
+# pg_column_size, how a value of the row is stored.
 FUNCTIONS = frozenset(
-    """abs acos acosd acosh age array_length array_lower array_ndims array_position array_positions array_remove
-    array_to_string array_upper ascii asin asind asinh atan atan2 atan2d atand atanh bit_length btrim cardinality cbrt
-    ceil ceiling char_length character_length chr coalesce concat concat_ws cos cosd cosh cot cotd date date_bin
-    date_part date_trunc degrees div exp extract factorial float8 floor format gcd greatest hashint4extended
-    hashint8extended hashtextextended initcap isfinite jsonb_array_length jsonb_exists jsonb_exists_all
-    jsonb_exists_any jsonb_extract_path jsonb_extract_path_text jsonb_object_field jsonb_object_field_text
-    jsonb_path_exists jsonb_path_match jsonb_path_query_first jsonb_typeof justify_days justify_hours
-    justify_interval lcm least left length like_escape ln log log10 lower lpad ltrim make_date make_interval make_time
-    make_timestamp make_timestamptz md5 min_scale mod normalize nullif num_nonnulls num_nulls numeric octet_length
-    overlaps overlay pi position pow power radians regexp_count regexp_instr regexp_like regexp_match regexp_replace
-    regexp_substr repeat replace reverse right round row rpad rtrim scale sha256 sign similar_to_escape sin sind sinh
-    split_part sqrt starts_with string_to_array strpos substr substring tan tand tanh time timetz timezone to_char
-    to_date to_hex to_number to_timestamp translate trim trim_scale trunc unistr upper width_bucket""".split()
+    """abs acos acosd acosh age array_length array_lower array_position array_upper ascii asin asind asinh atan atan2
+    atan2d atand atanh bit_length btrim cardinality cbrt ceil ceiling char_length character_length chr coalesce
+    concat concat_ws cos cosd cosh cot cotd date date_bin date_part date_trunc degrees div exp extract float8
+    floor format gcd greatest hashint4extended hashint8extended hashtextextended initcap isfinite
+    jsonb_extract_path jsonb_extract_path_text jsonb_typeof justify_days justify_hours justify_interval lcm least
+    left length like_escape ln log log10 lower lpad ltrim make_date make_interval make_time make_timestamp
+    make_timestamptz md5 min_scale mod normalize nullif num_nonnulls num_nulls numeric octet_length overlaps
+    overlay pg_column_size pi position pow power radians regexp_count regexp_instr regexp_like regexp_match
+    regexp_replace regexp_substr repeat replace reverse right round row rpad rtrim scale sha256 sign
+    similar_to_escape sin sind sinh split_part sqrt starts_with string_to_array strpos substr substring tan tand
+    tanh time timetz timezone to_char to_date to_hex to_number to_timestamp translate trim trim_scale trunc upper
+    width_bucket""".split()
 )
 AGGREGATES = frozenset(
     """avg bool_and bool_or count every max min mode percentile_cont percentile_disc stddev stddev_pop stddev_samp sum

@@ -26,7 +26,8 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
             words = f'"{column.name}" {column.unreadable}'
             yield warning(path, f"{words}: it does not exist for analysts", column.made_readable)
         elif column.type.casts and not rules.hides(column):
-            words = f'"{column.name}" has a type that functions of the database cast ({", ".join(column.type.casts)})'
+            by = ", ".join(column.type.casts)
+            words = f'"{column.name}" has a type that functions of the database cast or order ({by})'
             yield note(
                 path, f"{words}: no statement calls them, so it can be counted and tested for NULL, nothing else"
             )

@@ -57,7 +57,7 @@ class CatalogType:
     default: str | None
     comment: str | None
     underneath_sql: str  # of a domain
-    casts: list[str]  # by functions of the database's own, which may fail on some of its values
+    casts: list[str]  # and orders, by functions of the database's own, which may fail on some of its values
 
 
 async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
@@ -162,7 +162,7 @@ def _type_name(types: Mapping[int, CatalogType], oid: int, sql: str, modifier: i
 
 def _base(row: CatalogType) -> str:
     if row.kind == "e":
-        return "other" if row.casts else "enum"  # a label as text is what that function says
+        return "other" if row.casts else "enum"  # as text, and where it is grouped, it is what that function says
     if row.category == "A":
         return "array"
     return row.name if row.kind == "b" and row.schema == "pg_catalog" else "other"

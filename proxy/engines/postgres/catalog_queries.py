@@ -66,7 +66,9 @@ SELECT t.oid, n.nspname, t.typname, t.typtype::text, t.typcategory::text, t.type
        t.typcollation, x.extname, coalesce(e.labels, '{{}}'),
        t.typnotnull, t.typdefault, obj_description(t.oid, 'pg_type'), format_type(t.typbasetype, t.typtypmod),
        ARRAY(SELECT format('%s by %s', format_type(k.casttarget, NULL), k.castfunc::regproc)
-             FROM pg_cast k WHERE k.castsource = t.oid AND k.castmethod = 'f' AND t.oid >= {FIRST_ADDED} ORDER BY 1)
+             FROM pg_cast k WHERE k.castsource = t.oid AND k.castmethod = 'f' AND t.oid >= {FIRST_ADDED}
+             UNION SELECT format('order by %s', o.opcname)
+             FROM pg_opclass o WHERE o.opcintype = t.oid AND o.opcdefault AND t.typtype = 'e' ORDER BY 1)
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN (SELECT enumtypid, array_agg(enumlabel::text ORDER BY enumsortorder) AS labels FROM pg_enum GROUP BY 1) e
        ON e.enumtypid = t.oid

@@ -17,6 +17,8 @@ SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relro
     (SELECT string_agg(t.oid || ':' || t.xmin::text, ',' ORDER BY t.oid) FROM pg_type t WHERE t.typtype = 'e'),
     (SELECT string_agg(k.oid::text, ',' ORDER BY k.oid) FROM pg_cast k JOIN pg_type t ON t.oid = k.castsource
      WHERE t.typtype = 'e'),
+    (SELECT string_agg(o.oid::text, ',' ORDER BY o.oid) FROM pg_opclass o JOIN pg_type t ON t.oid = o.opcintype
+     WHERE t.typtype = 'e'),
     (SELECT string_agg(k.oid::text, ',' ORDER BY k.oid) FROM pg_cast k
      WHERE k.oid >= {FIRST_ADDED} AND k.castsource < {FIRST_ADDED} AND k.casttarget < {FIRST_ADDED}),
     (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid) FROM pg_operator o
