@@ -68,7 +68,12 @@ SELECT t.oid, n.nspname, t.typname, t.typtype::text, t.typcategory::text, t.type
        ARRAY(SELECT format('%s by %s', format_type(k.casttarget, NULL), k.castfunc::regproc)
              FROM pg_cast k WHERE k.castsource = t.oid AND k.castmethod = 'f' AND t.oid >= {FIRST_ADDED}
              UNION SELECT format('order by %s', o.opcname)
-             FROM pg_opclass o WHERE o.opcintype = t.oid AND o.opcdefault AND t.typtype = 'e' ORDER BY 1)
+             FROM pg_opclass o WHERE o.opcintype = t.oid AND o.opcdefault AND t.typtype = 'e'
+             UNION SELECT 'pg_catalog.' || o.oid::regoperator FROM pg_operator o
+             WHERE t.oid IN (o.oprleft, o.oprright) AND t.typtype = 'e' AND o.oprnamespace = 'pg_catalog'::regnamespace
+             UNION SELECT 'pg_catalog.' || f.oid::regprocedure FROM pg_proc f
+             WHERE t.oid = ANY (f.proargtypes) AND t.typtype = 'e' AND f.pronamespace = 'pg_catalog'::regnamespace
+             ORDER BY 1)
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN (SELECT enumtypid, array_agg(enumlabel::text ORDER BY enumsortorder) AS labels FROM pg_enum GROUP BY 1) e
        ON e.enumtypid = t.oid

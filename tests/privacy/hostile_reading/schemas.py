@@ -466,6 +466,31 @@ tables:
     ),
 )
 
+# Objects that a superuser put among PostgreSQL's own, for an enum alone: they are taken before those of any enum.
+_OWN_CATALOG = Schema(
+    "an operator and a function of its own in pg_catalog",
+    f"""{_PEOPLE} CREATE TYPE mood AS ENUM ('a', 'b'); CREATE TABLE t (person_id integer, m mood, n integer, w text);
+INSERT INTO t SELECT 1 + i % 6, 'a', i % 10, 'w' FROM generate_series(1, 60) i;
+CREATE FUNCTION is_there(mood, mood) RETURNS boolean LANGUAGE sql STABLE AS
+    'SELECT EXISTS (SELECT FROM public.people WHERE id = 1)';
+CREATE OPERATOR pg_catalog.= (leftarg = mood, rightarg = mood, function = is_there);
+CREATE FUNCTION pg_catalog.enum_larger(mood, mood) RETURNS mood LANGUAGE sql STABLE AS
+    $$ SELECT CASE WHEN EXISTS (SELECT FROM public.people WHERE id = 1) THEN 'a' ELSE 'b' END::public.mood $$;
+""",
+    """unit: people.id
+tables:
+  people: {unit: id}
+  t: {unit: person_id, rows_per_unit: 3, columns: {n: {lower: 0, upper: 9}}}
+""",
+    _LEAVES,
+    (
+        *_each(_EVERY_COLUMN, {"m": ""}),
+        "SELECT count(*) FROM t WHERE m = 'b'",
+        "SELECT k, count(*) FROM (SELECT person_id, coalesce(m, 'b') k FROM t GROUP BY 1, 2) q GROUP BY k",
+    ),
+    answered=5,
+)
+
 _MANY = range(175)
 # Rows of a few kilobytes of which PostgreSQL would make texts and rows of more than a gigabyte.
 _LARGE = Schema(
@@ -496,5 +521,5 @@ tables:
     ),
 )
 
-SCHEMAS = (_OWN_TYPES, _OWN_EQUALITY, _UNITS_OF_OWN_EQUALITY, _COLLATIONS, _ENDS, _PARTITIONS, _LARGE)
+SCHEMAS = (_OWN_TYPES, _OWN_EQUALITY, _UNITS_OF_OWN_EQUALITY, _OWN_CATALOG, _COLLATIONS, _ENDS, _PARTITIONS, _LARGE)
 REPLAYED = (_OWN_TYPES, _ENDS)
