@@ -30,7 +30,9 @@ def read_public_apart(index: Index, tables: Tables) -> Node:
     ctes = frozenset(str(body.get("ctename")) for body in index.bodies("CommonTableExpr"))
     made = copied(index.tree)
     changed = [
-        _Select(body, tables, ctes).rewrite() for body in bodies(made, "SelectStmt") if items(body, "fromClause")
+        _Select(body, tables, ctes).rewrite()
+        for body in bodies(made, "SelectStmt")
+        if tables.are_read({"fromClause": body.get("fromClause")})  # what is of public rows alone is answered whole
     ]
     return made if any(changed) else index.tree
 
