@@ -89,7 +89,7 @@ def test_a_table_of_another_name_is_no_row_key(trading: Analyst) -> None:
 
 
 def test_a_public_table_that_is_tied_to_one_joined_later_still_multiplies(analysts: dict[str, Analyst]) -> None:
-    """An employee has five territories at most, each of which has one region."""
+    """An employee has five territories at most, fewer as a rule, and each has one region."""
     sql = (
         "SELECT r.region_description, sum(d.amount) FROM order_details AS d JOIN orders AS o USING (order_id)"
         " JOIN employee_territories AS t USING (employee_id) JOIN territories AS y USING (territory_id)"
@@ -97,5 +97,5 @@ def test_a_public_table_that_is_tied_to_one_joined_later_still_multiplies(analys
     )
     trading = analysts["trading"]
 
-    assert trading.block(sql).statement.rows_per_unit == 80 * 5
+    assert 80 * 4 < trading.block(sql).statement.rows_per_unit < 80 * 5
     assert sorted(trading.rows(sql)) == sorted(trading.truth(sql))

@@ -84,12 +84,15 @@ def find_read(expression: Expression, target: Type) -> Expression | None:
     if target.kind not in _READ_AS:
         return None
     read_as, image = _READ_AS[target.kind]
+    nullable = True
     if target.is_time:
         _check_form(expression, target)
         image = _moments(expression.domain, read_as) or image
+        nullable = expression.nullable or not _are_all_read(expression.domain)
     pattern = Constant(TEXT, PATTERNS[target.kind], PATTERNS[target.kind])
     sql = f"CASE WHEN {{0}} ~ {{1}} THEN ({{0}})::{read_as.sql} END"
-    return Apply("read", sql, (short(expression), pattern), read_as, image, nullable=True)
+    text = short(expression)
+    return Apply("read", sql, (text, pattern), read_as, image, nullable or text.nullable)
 
 
 def _moments(texts: Domain, target: Type) -> Domain | None:
@@ -171,8 +174,13 @@ def _has_one_form(text: Expression) -> bool:
         case Apply(name="cast") | Apply(name="to_char", arguments=(_, Constant())):
             return True
         case _:
-            listed = text.domain.items if isinstance(text.domain, Values) else (None,)
-            return all(isinstance(item, str) and re.fullmatch(PATTERNS["date"], item, re.ASCII) for item in listed)
+            return _are_all_read(text.domain)
+
+
+def _are_all_read(texts: Domain) -> bool:
+    """Return whether the texts are listed, and each is of a form that is read as a date."""
+    listed = texts.items if isinstance(texts, Values) else (None,)
+    return all(isinstance(text, str) and re.fullmatch(PATTERNS["date"], text, re.ASCII) for text in listed)
 
 
 def find_in_document(expression: Expression, target: Type) -> Expression | None:
