@@ -255,9 +255,9 @@ def open_worlds(
             else:
                 assert run_here("ledger", "init", str(path), database=dsn) == 0
             module, *fault = program
-            program = (module, str(folder), name, *fault)
+            command = (module, str(folder), name, *fault)
             # One order of sets of texts in both, which Python else draws anew in each process.
-            running = start(path, dsn, name=DATABASE, program=program, environment={"PYTHONHASHSEED": "0"})
+            running = start(path, dsn, name=DATABASE, program=command, environment={"PYTHONHASHSEED": "0"})
             stack.callback(running.stop)
             worlds.append(World(name, folder, cluster, running))
         leader, follower = worlds
