@@ -775,8 +775,8 @@ async def test_a_cancel_counts_from_the_first_step_of_a_statement_and_costs_noth
     client = await stage.client()
     (session,) = stage.sessions.all()
     early = 0
-    for rounds in range(60):  # of the event loop after the statement has come
-        text = COUNT + b" " * rounds  # one that was not read yet
+    for place, rounds in enumerate((*range(60), *range(8))):  # of the event loop after the statement has come
+        text = COUNT + b" " * place  # one that was not read yet
         asked, answered = session._heard, stage.service.answered
         client.send(*([Parse(b"", text), Bind(b"", b""), Execute(b""), Sync()] if extended else [Query(text)]))
         while session._heard == asked:
@@ -792,7 +792,7 @@ async def test_a_cancel_counts_from_the_first_step_of_a_statement_and_costs_noth
             assert [error.sqlstate for error in errors(frames)] == ["57014"]
             assert stage.service.answered == answered
         early += is_early
-    assert early > 3  # how many rounds a statement takes depends on the machine
+    assert early > 10
     assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
 
 
