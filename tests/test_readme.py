@@ -58,6 +58,17 @@ def test_the_readme_is_short_and_has_its_two_commands() -> None:
     assert ".venv/bin/pytest" in commands[1]
 
 
+def test_a_release_of_the_changelog_has_at_most_25_lines_and_upgrades_first() -> None:
+    _, *releases = re.split(r"^## ", text_of(ROOT / "CHANGELOG.md"), flags=re.MULTILINE)
+    lengths = {text.split()[0]: len([line for line in text.splitlines() if line.strip()]) for text in releases}
+    late = [
+        text.split()[0] for text in releases if "### Upgrading" in text.partition("\n### ")[2].partition("\n### ")[2]
+    ]
+
+    assert {release: length for release, length in lengths.items() if length > 25 and release != "[Unreleased]"} == {}
+    assert late == []
+
+
 BY_NAME = re.compile(r"""\b(?:pip3? install|pipx|uv|uvx) [^\n`]*?(?<![\w/.-])noisegate(?:[-_]proxy)?(?![\w/.-])""")
 EXTRA_BY_NAME = re.compile(r"\bnoisegate(?:[-_]proxy)?\[")
 
