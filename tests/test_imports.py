@@ -1,8 +1,10 @@
-"""No module needs itself, by what it imports and what that imports."""
+"""The shape of the code: no module needs itself, and few helpers stand apart from their one caller."""
 
 import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+from tests.support.small_helpers import small_helpers
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,3 +32,9 @@ def test_imports_make_no_circle() -> None:
     graph = {name: imported(path, known) - {name} for name, path in known.items()}
 
     assert len(list(TopologicalSorter(graph).static_order())) == len(known) > 300
+
+
+def test_few_helpers_of_three_lines_have_one_caller() -> None:
+    found = [helper for path in modules().values() for helper in small_helpers(path.with_suffix(".py"))]
+
+    assert len(found) <= 378

@@ -61,11 +61,15 @@ def disclose(settings: Settings, *, as_json: bool) -> int:
         return Spent(now, list(zip(names, own, strict=True)), roles, shared, await ledger.history(Wish()))
 
     spent = run(with_ledger(settings, policy, read))
+    basic = "basic composition, adaptive; charged durably before the database is read, never refunded"
     sections: Mapping[str, Section] = {
         "deployment": _deployment(catalog, spent),
         "guarantee": _guarantee(policy),
         "budgets": {"accounts": list(_accounts(budgets, spent))},
-        "mechanisms": {"releases": list(_mechanisms(policy)), "accounting": _accounting(policy)},
+        "mechanisms": {
+            "releases": list(_mechanisms(policy)),
+            "accounting": f"the better of zCDP (half of δ converts) and {basic}" if policy.budget.delta else basic,
+        },
         "data": {"tables": [_table(name, rules, policy) for name, rules in policy.tables.items()]},
         "trust": _trust(policy),
         "versions": _versions(catalog),
@@ -153,17 +157,8 @@ def _mechanisms(policy: Policy) -> Iterator[Line]:
         )
 
 
-def _has_local_reports(policy: Policy) -> bool:
-    return any(column.randomized for table in policy.tables.values() for column in table.columns.values())
-
-
 def _release(what: str, mechanism: str) -> Line:
     return {"release": what, "mechanism": mechanism}
-
-
-def _accounting(policy: Policy) -> str:
-    basic = "basic composition, adaptive; charged durably before the database is read, never refunded"
-    return f"the better of zCDP (half of δ converts) and {basic}" if policy.budget.delta else basic
 
 
 def _table(name: str, rules: TableRules, policy: Policy) -> Line:
@@ -183,7 +178,7 @@ def _table(name: str, rules: TableRules, policy: Policy) -> Line:
 
 def _trust(policy: Policy) -> Section:
     padded = f"answers come on a grid of {policy.pad_to}" if isinstance(policy.pad_to, timedelta) else "not narrowed"
-    local = _has_local_reports(policy)
+    local = any(column.randomized for table in policy.tables.values() for column in table.columns.values())
     return {
         "model": "central" + (", with columns that people randomized themselves (local)" if local else ""),
         "release": "interactive, continual",

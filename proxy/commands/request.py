@@ -14,7 +14,7 @@ from proxy.ledger.ledger import Ledger
 from proxy.ledger.requests import OperatorAnswer
 from proxy.load_config import ConfigurationError, read_rules
 from proxy.settings import Settings
-from rules.accounting.budgets import Budgets, budgets_of
+from rules.accounting.budgets import budgets_of
 from rules.accounting.store import Balances, FiledRequest
 from rules.refusal import Refusal
 
@@ -71,15 +71,11 @@ def answer_request(settings: Settings, answering: Answering) -> int:
         say(f"request {number} of {done.analyst} is refused")
     else:
         say(f"{done.analyst} may spend ε {done.granted.normalize():f} more{budgets.phrase or ' from now on'}")
-        say(_within(done.analyst, balances, budgets))
+        # A statement needs each of these accounts, and a grant raises the analyst's own alone.
+        own, shared, role = balances
+        of_role = "" if role is None else f'the role "{budgets.members[done.analyst]}" has {role.left:.4g}, '
+        say(f"left now: ε {own.left:.4g}; {of_role}all analysts together have {shared.left:.4g}")
     return 0
-
-
-def _within(analyst: str, balances: Balances, budgets: Budgets) -> str:
-    """Return what is left on each account that a statement of this analyst needs: a grant raises the own one alone."""
-    own, shared, role = balances
-    of_role = "" if role is None else f'the role "{budgets.members[analyst]}" has {role.left:.4g}, '
-    return f"left now: ε {own.left:.4g}; {of_role}all analysts together have {shared.left:.4g}"
 
 
 def _line(request: FiledRequest) -> str:

@@ -195,8 +195,11 @@ async def _ask(
 ) -> None:
     """Find what would become of one statement."""
     if statement is None:
+        # The first word of what cannot be read: the rest may hold constants
         made.refuse(
-            RefusedStatement("42601", "PostgreSQL's grammar cannot read this statement", ""), _opening(own), count
+            RefusedStatement("42601", "PostgreSQL's grammar cannot read this statement", ""),
+            f"{own.split(maxsplit=1)[0].upper()} …",
+            count,
         )
         return
     if statement.refusal is not None:
@@ -293,11 +296,6 @@ def _without_constants(kind: RefusedStatement) -> RefusedStatement:
     """A value that PostgreSQL cannot read stands in double quotes, as names do elsewhere."""
     constants = _VALUES if kind.sqlstate.startswith("22") else _CONSTANTS
     return replace(kind, message=constants.sub("?", kind.message), hint=constants.sub("?", kind.hint))
-
-
-def _opening(text: str) -> str:
-    """The first word of what cannot be read: the rest may hold constants."""
-    return f"{text.split(maxsplit=1)[0].upper()} …"
 
 
 def most_frequent(refused: dict[RefusedStatement, Counter[str]]) -> Sequence[tuple[RefusedStatement, Counter[str]]]:

@@ -81,7 +81,9 @@ class OperatorPort:
             case "/readyz":
                 return await self._ready()
             case "/metrics":
-                return await self._metrics()
+                vitals = self._find_vitals()
+                gauges = b"" if vitals is None else generate_latest(await vitals.gauges())
+                return Reply(HTTPStatus.OK, generate_latest(REGISTRY) + gauges, CONTENT_TYPE_LATEST)
             case _:
                 return _plain(HTTPStatus.NOT_FOUND)
 
@@ -91,11 +93,6 @@ class OperatorPort:
         is_ready = all(word == OK for word in parts.values())
         body = json.dumps({"ready": is_ready, **parts}).encode() + b"\n"
         return Reply(HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE, body, "application/json")
-
-    async def _metrics(self) -> Reply:
-        vitals = self._find_vitals()
-        gauges = b"" if vitals is None else generate_latest(await vitals.gauges())
-        return Reply(HTTPStatus.OK, generate_latest(REGISTRY) + gauges, CONTENT_TYPE_LATEST)
 
 
 async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str]:

@@ -219,7 +219,9 @@ class Client(asyncio.Protocol):
                 turn.took(size)
                 self._session.frame(kind, frame.raw)
         except Exception as error:  # noqa: BLE001 - a violation, or as a last resort whatever else comes
-            self._fail(error)
+            response = error_response(error, "FATAL")
+            event("client_failed", sqlstate=response.sqlstate)
+            self.close(response.encode())
         finally:
             self._is_handing_over = False
 
@@ -227,11 +229,6 @@ class Client(asyncio.Protocol):
         self._waits_for_turn = False
         if not self._is_paused:
             self.resume_reading()
-
-    def _fail(self, error: Exception) -> None:
-        response = error_response(error, "FATAL")
-        event("client_failed", sqlstate=response.sqlstate)
-        self.close(response.encode())
 
 
 class Listener:

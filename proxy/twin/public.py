@@ -82,7 +82,10 @@ async def copy_tables(
                 before = known.get(table.name, Copied())
                 columns = await _loadable_columns(connection, table)
                 try:
-                    rows = await reader.read_public(_select(table.name, columns, most_rows + 1))
+                    listed = ", ".join(f"{quoted(column)}::pg_catalog.text" for column in columns) or "NULL"
+                    rows = await reader.read_public(
+                        f"SELECT {listed} FROM {qualified(table.name)} LIMIT {most_rows + 1}"
+                    )
                 except source.failure:  # which ends the snapshot; what was copied before may stay
                     copieds[table.name] = before if before.digest else Copied(reason="the proxy could not read it")
                     break
@@ -106,11 +109,6 @@ async def _loadable_columns(connection: AsyncConnection[Any], table: Table) -> l
     return [name for (name,) in await cursor.fetchall()]
 
 
-def _select(name: TableName, columns: Sequence[str], rows: int) -> str:
-    listed = ", ".join(f"{quoted(column)}::pg_catalog.text" for column in columns) or "NULL"
-    return f"SELECT {listed} FROM {qualified(name)} LIMIT {rows}"
-
-
 def _texts(rows: Sequence[Sent], codec: str) -> list[Row] | None:
     """The rows as texts, or None where one is none."""
     try:
@@ -127,7 +125,8 @@ async def _store(connection: AsyncConnection[Any], read: _Read, before: Copied, 
     if len(rows) > most_rows:
         await apply(connection, _closing(table))
         return Copied(reason=f"it has more than {most_rows:,} rows (--max-public-rows)")
-    digest = _digest(rows)
+    rows_in_one_order = sorted(hashlib.sha256(repr(row).encode()).digest() for row in rows)
+    digest = hashlib.sha256(b"".join(rows_in_one_order)).digest()
     if before.digest == digest:
         return before
     try:
@@ -159,9 +158,3 @@ async def _write(
     ):
         for row in rows:
             await copy.write_row(row)
-
-
-def _digest(rows: Sequence[Row]) -> bytes:
-    """The same for the same rows in whatever order."""
-    row_digest = sorted(hashlib.sha256(repr(row).encode()).digest() for row in rows)
-    return hashlib.sha256(b"".join(row_digest)).digest()

@@ -184,11 +184,6 @@ def _charge_and_rest(change: Change, limit: Limit) -> str:
     return f"ε {price(added_epsilon)} is needed, and ε {left.normalize():f} of {limit.epsilon.normalize():f}"
 
 
-def _granted(totals: Totals, limit: Limit, budgets: Budgets) -> Decimal:
-    """The ε of the largest statement that would fit."""
-    return grantable(totals if budgets.is_pure else replace(totals, pure=False), limit)
-
-
 def _short(number: Decimal) -> str:
     return f"{_SIX.plus(number).normalize():f}"
 
@@ -204,7 +199,11 @@ def _hint(accounts: Sequence[tuple[Change, Limit]], budgets: Budgets, *, reused:
     """Suggest what would be answered: at less ε, which must fit all accounts, later, or from stored answers."""
     if reused:
         return "A stored answer costs its original price once. SET noisegate.reuse = off draws a fresh one."
-    own, *shared = (_granted(change.before, limit, budgets) for change, limit in accounts)
+    # The ε of the largest statement that would fit
+    own, *shared = (
+        grantable(change.before if budgets.is_pure else replace(change.before, pure=False), limit)
+        for change, limit in accounts
+    )
     fits_still = _THREE.plus(min(own, *shared))
     analyst = accounts[0][0]
     least, less = max(LEAST_EPSILON, budgets.least), ""

@@ -62,13 +62,11 @@ def _equated(conjunct: Expression, known: dict[int, Column]) -> dict[int, Column
             if _have_one_scale(one, two):
                 pairs = ((one, two), (two, one))
                 return {
-                    column.id: replace(column, domain=met(column, of.domain)) for column, of in pairs if _is_listed(of)
+                    column.id: replace(column, domain=met(column, of.domain))
+                    for column, of in pairs
+                    if isinstance(of.domain, Values)
                 }
     return {}
-
-
-def _is_listed(column: Column) -> bool:
-    return isinstance(column.domain, Values)
 
 
 def met(column: Column, allowed: Domain) -> Domain:

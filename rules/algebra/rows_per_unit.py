@@ -64,13 +64,9 @@ def _size(columns: list[Column], alone: frozenset[int] = frozenset()) -> int | N
         values = domain.number_of_items(column.domain, MOST_ROWS)
         if values is None:
             return None
-        size *= max(1, values + _may_be_nan(column))
+        # NaN has any precision and passes x >= 9; only a list of values leaves it out
+        size *= max(1, values + (column.type.kind == "numeric" and not isinstance(column.domain, Values)))
     return size if size <= MOST_ROWS else None
-
-
-def _may_be_nan(column: Column) -> bool:
-    """NaN has any precision and passes x >= 9; only a list of values leaves it out."""
-    return column.type.kind == "numeric" and not isinstance(column.domain, Values)
 
 
 def _keys_left(facts: Facts) -> frozenset[frozenset[int]]:

@@ -209,16 +209,12 @@ def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> t
         hint = "Compare a text of the document: document->>'key' = 'value'." if is_json else ""
         raise NotSupported(f"{what} of {types} is not supported over protected rows", hint=hint)
     bare = next((sql_type for sql_type in known if sql_type.kind == common.kind), common)
-    return tuple(typed(_closed(operand, common), setting, bare) for operand in operands), common
+    return tuple(typed(null_of(common) if is_open(operand) else operand, setting, bare) for operand in operands), common
 
 
 def is_open(operand: Operand) -> bool:
     """NULL without a cast takes the type of what it meets."""
     return isinstance(operand, Constant) and operand.type.kind == "unknown"
-
-
-def _closed(operand: Operand, common: Type) -> Operand:
-    return null_of(common) if is_open(operand) else operand
 
 
 def folded(operand: Operand, setting: EvalContext) -> Operand:

@@ -95,16 +95,12 @@ class Span:
 
     def plain(self) -> Json:
         """As JSON; equal spans are equal texts."""
-        items: Json = None if self.items is None else [_tagged(item) for item in self.items]
+        items: Json = None if self.items is None else [[type(item).__name__, str(item)] for item in self.items]
         ends: list[Json] = [None if end is None else str(end) for end in (self.low, self.high)]
         return None if self.is_whole else [items, *ends, self.above, self.below, self.null]
 
 
 WHOLE = Span()
-
-
-def _tagged(value: Value) -> Json:
-    return [type(value).__name__, str(value)]
 
 
 def _span(plain: Json) -> Span:

@@ -15,7 +15,7 @@ from rules.kernel import templates
 from rules.planner.plan import PublicQuery
 from rules.planner.public_query import DATE_ORDERS
 from rules.refusal import Mismatch
-from rules.sql.public_sql import expressions
+from rules.sql import public_sql
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>[ \t\r\n]+)
@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(
     |(?P<mark>[(),.\[\]:])""",
     re.VERBOSE,
 )
-_FUNCTIONS: Final = expressions.FUNCTIONS | templates.CALLED | {"generate_series"}
+_FUNCTIONS: Final = public_sql.FUNCTIONS | templates.CALLED | {"generate_series"}
 _BEFORE_BRACKETS: Final = templates.KEYWORDS | frozenset(
     """
     as asc at between both by cast coalesce cube day days escape except exists fetch filter first following from
@@ -38,7 +38,7 @@ _BEFORE_BRACKETS: Final = templates.KEYWORDS | frozenset(
     with within without year zone
     """.split()
 )
-_TYPES: Final = expressions.TYPES | frozenset(
+_TYPES: Final = public_sql.TYPES | frozenset(
     """
     bigint bool boolean bytea bpchar char character date decimal double precision float4 float8 int int2 int4 int8
     integer interval json jsonb jsonpath name numeric real smallint text time timestamp timestamptz uuid varchar varying
@@ -87,7 +87,7 @@ def check_public(query: PublicQuery) -> PublicNames:
         if _text(tokens, end) == "(":
             _check_call(tokens, place, parts)
             functions.add(parts[-1])
-        elif text == _CATALOG and parts[-1] not in _TYPES | expressions.COLLATIONS:
+        elif text == _CATALOG and parts[-1] not in _TYPES | public_sql.COLLATIONS:
             raise _refused()
         names |= {text} if len(parts) == 1 else set()
         tables |= {TableName(*parts)} if len(parts) == 2 else set()

@@ -14,8 +14,7 @@ from rules.policy.model import TableRules
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql.grammar import parse
 from rules.sql.normalize.to_text import literal, quoted
-from rules.sql.public_sql.expressions import HINT, TYPES, unknown
-from rules.sql.public_sql.queries import ReadableTable, print_public
+from rules.sql.public_sql import HINT, TYPES, ReadableTable, print_public, unknown
 from rules.sql.tree import Index, Node, made_canonical
 
 NO_READER: Final = (

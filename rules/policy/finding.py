@@ -44,7 +44,8 @@ def in_lines(findings: Iterable[Finding], severity: Severity) -> Iterator[tuple[
         if severity is not Severity.NOTE and len(alike) < _MANY_ALIKE:
             yield from ((finding, str(finding)) for finding in alike)
         else:
-            paths = listed([_short(finding.path) for finding in alike])
+            # tables.customers.columns.name is customers.name
+            paths = listed([finding.path.removeprefix("tables.").replace(".columns.", ".") for finding in alike])
             hint = f" ({alike[0].hint})" if alike[0].hint else ""
             yield alike[0], f"{severity}: {paths}: {alike[0].message}{hint}"
 
@@ -59,11 +60,6 @@ def listed(names: Sequence[str]) -> str:
     if len(names) <= _MOST_LISTED + 1:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} others"
-
-
-def _short(path: str) -> str:
-    """tables.customers.columns.name is customers.name."""
-    return path.removeprefix("tables.").replace(".columns.", ".")
 
 
 def nearest(word: str, names: list[str]) -> str:

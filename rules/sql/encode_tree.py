@@ -194,11 +194,7 @@ class _Encoder:
 
 def encode_statement(tree: Node) -> bytes:
     """One statement as a ParseResult of PostgreSQL 18's grammar, its conditions fenced."""
-    return _FENCING.encode(_result_of(tree))
-
-
-def _result_of(tree: Node) -> Node:
-    return {"version": 180004, "stmts": [{"stmt": tree}]}
+    return _FENCING.encode({"version": 180004, "stmts": [{"stmt": tree}]})
 
 
 def _with_length(tag: bytes, encode: Encode) -> Encode:

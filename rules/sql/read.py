@@ -77,7 +77,9 @@ def _statement(piece: Piece, data: bytes) -> Statement:
         shape=shape[:MOST_SHAPE],
     )
     if refusal := refusal_by_kind(piece, calls):
-        refusal.position = next((positions.of(call) for call in calls if _name(call) == refusal.about), None)
+        refusal.position = next(
+            (positions.of(call) for call in calls if strings(call.get("funcname"))[-1] == refusal.about), None
+        )
         return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal, command=refusal.about)
     return _with_details(statement, name, body)
 
@@ -197,10 +199,6 @@ def _set_by_function(calls: Sequence[Node]) -> Iterator[tuple[str, str | None]]:
         if strings(body.get("funcname"))[-1] == "set_config":
             setting, value = (*map(_written, items(body, "args")), None, None)[:2]
             yield setting or "", value
-
-
-def _name(call: Node) -> str:
-    return strings(call.get("funcname"))[-1]
 
 
 def _requests(calls: Sequence[Node]) -> Iterator[RelationName]:

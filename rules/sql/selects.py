@@ -1,7 +1,7 @@
 """The SELECTs of PostgreSQL's tree, numbered as `parse` numbers them, their parts, and the names of their columns."""
 
 from rules.sql.normalize import spelled
-from rules.sql.normalize.queries import grouping_sets
+from rules.sql.normalize.spelling import grouping_sets
 from rules.sql.tree import Json, Node, items, kind, strings
 
 UNNAMED = "?column?"
@@ -128,7 +128,9 @@ def _sublink(kind_name: Json, query: Json) -> tuple[str, int]:
         if not isinstance(left, dict):
             return "", 0
         body = left
-    if _is_values(body):
+    # VALUES, also once it is written as SELECT * FROM (VALUES …)
+    sources = [kind(source)[1].get("alias") for source in items(body, "fromClause")]
+    if "valuesLists" in body or sources == [{"aliasname": "*VALUES*"}]:
         return "column1", 2
     first = items(body, "targetList")[:1]
     if not first:
@@ -136,9 +138,3 @@ def _sublink(kind_name: Json, query: Json) -> tuple[str, int]:
     target = kind(first[0])[1]
     alias = target.get("name")
     return str(alias) if alias else column_name(target.get("val")), 2  # PostgreSQL has named it by then
-
-
-def _is_values(body: Node) -> bool:
-    """VALUES as a query, also once it is written as SELECT * FROM (VALUES …)."""
-    sources = [kind(source)[1].get("alias") for source in items(body, "fromClause")]
-    return "valuesLists" in body or sources == [{"aliasname": "*VALUES*"}]

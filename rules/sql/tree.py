@@ -170,20 +170,16 @@ def make_canonical(index: Index) -> None:
         if call["funcformat"] == "COERCE_SQL_SYNTAX":
             call["funcformat"] = "COERCE_EXPLICIT_CALL"
     for cast in index.holders("typeName"):
-        _name_fields(cast)
+        # interval '90' day is '90 day'::interval day: as a column that is of another type than '90 day'::interval.
+        amount, fields = _amount_and_fields(cast)
+        if fields in _FIELDS and _WHOLE.fullmatch(amount) is not None:
+            cast["arg"] = {"A_Const": {"sval": {"sval": f"{amount} {_FIELDS[fields]}"}, "location": -1}}
 
 
 def made_canonical(tree: Node) -> Node:
     """The same of a tree that nobody else has."""
     make_canonical(Index(tree))
     return tree
-
-
-def _name_fields(cast: Node) -> None:
-    """interval '90' day is '90 day'::interval day: as a column that is of another type than '90 day'::interval."""
-    amount, fields = _amount_and_fields(cast)
-    if fields in _FIELDS and _WHOLE.fullmatch(amount) is not None:
-        cast["arg"] = {"A_Const": {"sval": {"sval": f"{amount} {_FIELDS[fields]}"}, "location": -1}}
 
 
 def type_of_cast(cast: Node) -> Node:

@@ -153,7 +153,8 @@ def _update(table: Whole, places: list[int], goal: Floats, alpha: float, random:
     if not less.sum() or more.sum() <= 0:
         return error
     order, starts = _by_cell(cells, have, random)
-    free = _first_of_each(order, starts, less)
+    offsets = np.arange(int(less.sum())) - np.repeat(np.cumsum(less) - less, less)
+    free: Whole = order[np.repeat(starts, less) + offsets]
     target = np.searchsorted(np.cumsum(more) / more.sum(), random.random(free.size), side="right")
     target = np.minimum(target, wanted.size - 1)
     copies = (random.random(free.size) < 0.5) & (have[target] > 0)
@@ -172,10 +173,3 @@ def _by_cell(cells: Whole, have: Whole, random: np.random.Generator) -> tuple[Wh
     turned = int(random.integers(len(cells)))
     order = np.argsort(np.roll(cells, -turned).astype(kind), kind="stable")
     return (order + turned) % len(cells), np.cumsum(have) - have
-
-
-def _first_of_each(order: Whole, starts: Whole, number: Whole) -> Whole:
-    """So many rows of each cell."""
-    offsets = np.arange(int(number.sum())) - np.repeat(np.cumsum(number) - number, number)
-    result: Whole = order[np.repeat(starts, number) + offsets]
-    return result

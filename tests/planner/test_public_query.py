@@ -11,8 +11,7 @@ from rules.planner.check_public import check_public
 from rules.planner.plan import PublicQuery
 from rules.refusal import NotSupported
 from rules.sql.grammar import parse
-from rules.sql.public_sql.expressions import COLLATIONS, FUNCTIONS, OPERATORS, TYPES
-from rules.sql.public_sql.queries import Printed, ReadableTable, print_public
+from rules.sql.public_sql import COLLATIONS, FUNCTIONS, OPERATORS, TYPES, Printed, ReadableTable, print_public
 from rules.sql.tree import made_canonical
 from tests.conftest import RealDatabase
 

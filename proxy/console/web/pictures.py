@@ -105,7 +105,7 @@ def log_axis(values: Sequence[float]) -> Axis:
 def linear_axis(low: float, high: float) -> Axis:
     """Between two numbers, with a tick at the ends and in the middle."""
     ticks = (low, (low + high) / 2, high)
-    return Axis(low, high, tuple((tick, _tick(tick)) for tick in ticks))
+    return Axis(low, high, tuple((tick, f"{tick:.3g}" if abs(tick) < 1000 else f"{tick:,.0f}") for tick in ticks))
 
 
 def _power(exponent: int) -> str:
@@ -113,10 +113,6 @@ def _power(exponent: int) -> str:
         return f"{10.0**exponent:,.4f}".rstrip("0").rstrip(".")
     names = {4: "10k", 5: "100k", 6: "1M", 7: "10M", 8: "100M", 9: "1G"}
     return names.get(exponent, f"1e{exponent}")
-
-
-def _tick(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def _exact(value: float) -> str:

@@ -98,7 +98,10 @@ class Site:
         old_number, number = (await self._visitor(request))[0], self._login_number(request)
         form = await read_form(request, MOST_STRANGERS_BYTES)
         if number is None or not self._is_ours(request, number, form["token"]):
-            return self._login_again("The login page was open for too long. Try again.")
+            cookie = self._visits.new_cookie()
+            return self._login_page(
+                cookie.partition(".")[0], cookie, "The login page was open for too long. Try again.", 403
+            )
         try:
             visit = await self._door.log_in(form["user"], form["password"], _peer(request))
         except LoginRefused as refused:
@@ -111,10 +114,6 @@ class Site:
         response = RedirectResponse(_HOME[visit.role], 303)
         self._set_cookie(response, self._cookie, self._visits.begin(visit))
         return response
-
-    def _login_again(self, error: str) -> Response:
-        cookie = self._visits.new_cookie()
-        return self._login_page(cookie.partition(".")[0], cookie, error, 403)
 
     async def _log_out(self, request: Request) -> Response:
         number, visit = await self._visitor(request)

@@ -177,20 +177,16 @@ async def _begin(connection: AsyncConnection[Any], opening: Opening, *, prepared
         cursor = await connection.execute(text + opening.plans() + opening.rechecking())
     except psycopg.Error as error:
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            await _check_rights(connection, opening)
+            # the catalogs say which tables our role cannot read
+            await connection.execute("ROLLBACK")
+            if missing := await find_missing(connection, [table.name for table in opening.tables]):
+                raise NotPermitted(sorted(missing)) from None
         if not opening.planned or connection.broken or not can_tell_of_rows(error.sqlstate or ""):
             raise
         _read(await connection.execute(f"ROLLBACK; {text}"), opening, rechecked=False)
         words = error.diag.message_primary or "" if error.sqlstate in BY_SCHEMA else ""
         raise Unplannable(words, cause=cause_of(error)) from None
     return _read(cursor, opening)
-
-
-async def _check_rights(connection: AsyncConnection[Any], opening: Opening) -> None:
-    """Raise NotPermitted where our role cannot read the tables themselves; which, the catalogs say."""
-    await connection.execute("ROLLBACK")
-    if missing := await find_missing(connection, [table.name for table in opening.tables]):
-        raise NotPermitted(sorted(missing)) from None
 
 
 # Who cancels while it is asked why a statement failed, or is out of time, has a statement that failed all the same.

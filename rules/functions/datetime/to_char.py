@@ -87,12 +87,10 @@ def _texts(expression: Expression, pattern: str, setting: EvalContext) -> Domain
         items = expression.domain.items
     if items is None:
         return ANYTHING
-    local = [_local(item, zone) for item in items if isinstance(item, Fraction)]
+    local = [
+        int(item) if zone is None else value.to_local(int(item), zone) for item in items if isinstance(item, Fraction)
+    ]
     return domain.values(text(value.moment_at(instant)) for instant in local if instant is not None)
-
-
-def _local(instant: Fraction, zone: str | None) -> int | None:
-    return int(instant) if zone is None else value.to_local(int(instant), zone)
 
 
 def _read(pattern: str) -> tuple[str, Callable[[datetime], str]] | None:

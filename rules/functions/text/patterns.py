@@ -154,7 +154,9 @@ def _as_regex(pattern: str, escape: str) -> str:
             pieces.append("\\\\" if letter == "\\" else letter)
         else:
             in_list = letter == "["
-            pieces.append({"%": ".*", "_": ".", "(": "(?:"}.get(letter) or _quoted(letter))
+            pieces.append(
+                {"%": ".*", "_": ".", "(": "(?:"}.get(letter) or (f"\\{letter}" if letter in "\\.^$" else letter)
+            )
     return "".join(pieces)
 
 
@@ -162,10 +164,6 @@ def _escaped(letter: str) -> str:
     if letter == '"':
         raise NotSupported("SIMILAR TO with an escaped double quote is not supported")
     return letter
-
-
-def _quoted(letter: str) -> str:
-    return f"\\{letter}" if letter in "\\.^$" else letter
 
 
 def _pattern(operand: Operand, setting: EvalContext) -> Constant:

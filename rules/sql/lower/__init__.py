@@ -15,8 +15,7 @@ from rules.frozen import frozen
 from rules.refusal import NotSupported
 from rules.sql.deparse import print_query
 from rules.sql.grammar import Unreadable, parse, trees_without_places
-from rules.sql.lower.expressions import parsed
-from rules.sql.lower.queries import Queries
+from rules.sql.lower.from_sqlglot import Queries, parsed
 from rules.sql.lower.template import Constants, Template, named
 from rules.sql.normalize import Spelled, spelled
 from rules.sql.normalize.to_text import spell_query

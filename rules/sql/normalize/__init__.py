@@ -8,6 +8,6 @@ Each SELECT is given a number: a first entry of its list, named by the reserved 
 """
 
 from rules.sql.normalize.nodes import RESERVED
-from rules.sql.normalize.queries import Spelled, spelled, spelled_expression
+from rules.sql.normalize.spelling import Spelled, spelled, spelled_expression
 
 __all__ = ["RESERVED", "Spelled", "spelled", "spelled_expression"]
