@@ -7,6 +7,7 @@ bins where these are too many. Which candidate each row has is a number, counted
 from decimal import Decimal
 from fractions import Fraction
 
+from rules.aggregates.arguments import argument_of
 from rules.aggregates.contributions import Pick, Recipe, value_where, where
 from rules.aggregates.sums import clip
 from rules.bind.declared_columns import type_domain
@@ -46,7 +47,9 @@ class _Candidates:
 
 def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> Recipe:
     """percentile_cont and percentile_disc, of one fraction or of an array of them."""
-    argument, descending = ordered(call, binding)
+    written_argument, descending = ordered(call, binding)
+    chosen = argument_of(written_argument, tested, binding.setting, name=call.name)
+    argument, tested = chosen.value, chosen.tested
     (written,) = call.arguments
     expressions = written.items if isinstance(written, s.Array) else (written,)
     fractions = tuple(fraction_of(expression, call, binding) for expression in expressions)
@@ -55,7 +58,7 @@ def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> R
             "percentile_cont of dates is not supported", hint="Use percentile_disc, which returns a date."
         )
     candidates = _candidates(argument, tested, binding, rows, call.name)
-    result = FLOAT8 if call.name == "percentile_cont" else _passed(call, argument)
+    result = FLOAT8 if call.name == "percentile_cont" else _passed(call, written_argument)
     texts = _texts(candidates, result)
     picks = tuple(Pick(candidates.bins, texts, 1 - fraction if descending else fraction) for fraction in fractions)
     if not isinstance(written, s.Array):

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from functools import partial
 
+from rules.aggregates.arguments import argument_of, find_truth
 from rules.aggregates.contributions import (
     Contribution,
     Recipe,
@@ -13,13 +14,15 @@ from rules.aggregates.contributions import (
     where,
 )
 from rules.aggregates.quantiles import extreme, most_frequent, quantile
-from rules.aggregates.sums import OF_ONE, OF_TWO, clip, digits_of, spread_of_one, spread_of_two
+from rules.aggregates.sums import LARGEST, OF_ONE, OF_TWO, clip, digits_of, spread_of_one, spread_of_two
 from rules.aggregates.typical import distinct_argument, typical
 from rules.algebra.nodes import Facts
 from rules.algebra.rows_per_unit import is_share
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_typical
 from rules.frozen import replace
+from rules.functions.coerce import number
+from rules.functions.comparison import compare
 from rules.functions.datetime.intervals import part_of_span, shown_by
 from rules.functions.guard import as_value
 from rules.kernel import measures as k
@@ -27,9 +30,10 @@ from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
-from rules.values.expression import TRUE, Column, Expression
+from rules.values.expression import TRUE, Apply, Column, Expression
 from rules.values.types import FLOAT8, INT8, INTERVAL, KEY_KINDS, NUMERIC, Type, hint_for
 
+_LEAST_STEP = Fraction(1, 10**12)  # of a constant that is summed
 _AVERAGE_DIGITS = 16  # as avg of integers prints them
 
 
@@ -51,6 +55,9 @@ def split(call: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
         return most_frequent(call, tested, binding)
     bind = binding.bind if (call.name, call.distinct) != ("count", True) else partial(distinct_argument, binding)
     arguments = tuple(map(bind, call.arguments))
+    if len(arguments) == 1:
+        argument = argument_of(arguments[0], tested, binding.setting, name=call.name)
+        arguments, tested = (argument.value,), argument.tested
     if call.name in ("sum", "avg") and len(arguments) == 1 and arguments[0].type.kind == "interval":
         seconds = part_of_span("epoch", arguments[0], NUMERIC)
         recipe = _of_numbers(call, (seconds,), tested, binding, facts, rows)
@@ -72,10 +79,14 @@ def _of_numbers(
         case "sum", (argument,):
             if call.distinct:
                 return _distinct_sum(argument, tested, binding, rows)
-            return _sum(argument, tested, binding, facts, rows)
+            counted = _counted(argument, tested, binding)
+            return _sum(argument, tested, binding, facts, rows) if counted is None else counted
         case "avg", (argument,):
             if call.distinct:
                 return _distinct_average(argument, tested, binding, rows)
+            if (truth := find_truth(argument, binding.setting)) is not None and truth.number == 1:
+                recipe = _average(truth.as_number, both_true(tested, truth.known), binding, facts, rows)
+                return replace(recipe, type=_average_type(argument))
             return _average(argument, tested, binding, facts, rows)
         case (("min" | "max"), (argument,)):
             return extreme(call.name, argument, tested, binding, rows)
@@ -91,11 +102,12 @@ def chosen_rows(call: s.Call, binding: Binding) -> Expression:
     tested = TRUE if call.filter is None else binding.condition(call.filter)
     written = tuple(order_item.expression for order_item in call.within_group) or (() if call.star else call.arguments)
     for expression in written:
-        is_row = isinstance(expression, s.Operator) and expression.name == "row"
-        tested = tested if is_row else both_true(tested, present(binding.bind(expression), binding))
-        if call.name == "sum" and isinstance(expression, s.Case):
-            is_some = s.Operator("<>", (expression, s.Constant("number", "0")))
-            tested = both_true(tested, binding.condition(is_some))
+        if isinstance(expression, s.Operator) and expression.name == "row":
+            continue
+        argument = argument_of(binding.bind(expression), tested, binding.setting, name=call.name)
+        tested = both_true(argument.tested, present(argument.value, binding))
+        if call.name == "sum" and isinstance(argument.value, Apply) and argument.value.name == "case":
+            tested = both_true(tested, compare("<>", argument.value, number("0"), binding.setting))
     return tested
 
 
@@ -124,6 +136,17 @@ def _unknown(call: s.Call) -> NotAllowed | NotSupported:
         return ValuesCollected(f'the aggregate "{call.name}" would reveal values of single rows', hint=hint)
     distinct = "DISTINCT " if call.distinct else ""
     return NotSupported(f'the aggregate "{call.name}({distinct}…)" is not supported over protected rows', hint=hint)
+
+
+def _counted(argument: Expression, tested: Expression, binding: Binding) -> Recipe | None:
+    """The sum of a number that is the same in every row in which it is not 0: so many times a count of rows."""
+    truth = find_truth(argument, binding.setting)
+    if truth is None or not _LEAST_STEP <= truth.number <= LARGEST:
+        return None
+    part = k.Count(both_true(tested, truth.condition))
+    result, digits = _sum_type(argument.type), digits_of(Lattice(truth.number, 0, 1))
+    most = _MOST.get(result.base)
+    return Recipe((part,), lambda numbers: Sum(numbers[0], truth.number, digits, adds_up=True, most=most), result)
 
 
 def _count(condition: Expression) -> Recipe:
@@ -210,7 +233,8 @@ def _centred(
     """
     tested_summand = where(summand if total is None else _around_zero(summand, total), tested)
     halves = k.Sum(tested_summand, centred=True, total=total and 2 * total)
-    if isinstance(argument, Column) and argument.type.kind != "float":
+    is_whole = argument.type.kind == "integer" and not argument.nullable
+    if is_whole or (isinstance(argument, Column) and argument.type.kind != "float"):
         return halves, k.Count(both_true(present(argument, binding), tested))
     return halves, k.Count() if is_always_there(tested_summand) else k.Values(tested_summand)
 
@@ -251,11 +275,16 @@ def _mean(
     argument: Expression, lattice: Lattice, parts: tuple[Contribution, ...], least: Fraction | None = None
 ) -> Recipe:  # fmt: skip
     low, high = lattice.low * lattice.step, lattice.high * lattice.step
-    result = FLOAT8 if argument.type.kind == "float" else NUMERIC
     digits = max(_AVERAGE_DIGITS, digits_of(lattice) + 4)
     return Recipe(
-        parts, lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits, least), result
+        parts,
+        lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits, least),
+        _average_type(argument),
     )
+
+
+def _average_type(argument: Expression) -> Type:
+    return FLOAT8 if argument.type.kind == "float" else NUMERIC
 
 
 def choose(recipes: tuple[Recipe, ...]) -> tuple[Recipe, ...]:

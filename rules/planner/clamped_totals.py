@@ -69,8 +69,13 @@ def _caps(node: Node, clamped: _Numbers, tested: _Numbers) -> Iterator[int]:
 
 
 def _handed_on(expression: Expression) -> _Numbers:
-    """The columns that an expression is, or is computed with."""
-    return frozenset([expression.id]) if isinstance(expression, Column) else _computed_with(expression)
+    """The columns that an expression is, where a FILTER is true, or is computed with."""
+    match expression:
+        case Column(id=number):
+            return frozenset([number])
+        case Apply(sql="CASE WHEN {0} THEN {1} END", arguments=(tested, value)):
+            return _computed_with(tested) | _handed_on(value)
+    return _computed_with(expression)
 
 
 def _computed_with(expression: Expression) -> _Numbers:

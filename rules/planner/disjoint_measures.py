@@ -13,7 +13,7 @@ from fractions import Fraction
 from rules.aggregates.contributions import Contribution
 from rules.frozen import frozen
 from rules.kernel.measures import Case, Count, Sum, Values
-from rules.values.expression import MIRRORED, Apply, Constant, Expression, all_of, conjuncts, is_true
+from rules.values.expression import MIRRORED, Apply, Constant, Expression, conjuncts, is_true
 from rules.values.value import Value
 
 Vector = tuple[Contribution, ...]
@@ -81,36 +81,20 @@ def _fits(part: Contribution, vector: Sequence[Contribution]) -> bool:
 
 
 def _support(part: Contribution) -> Expression | None:
-    """A condition without which a row adds nothing to a measure: NULL adds nothing, and zero nothing to a plain sum."""
+    """A condition without which a row adds nothing to a measure; of CASE and the like it is the FILTER already."""
     match part:
         case Count(condition=condition) if not is_true(condition):
-            return all_of(tuple(_implied(condition)))
-        case Values(summand=summand):
-            return _tested(summand.expression, zero_adds_nothing=False)
-        case Sum(summand=summand, centred=centred):
-            has_zero = summand.lattice.low <= 0 <= summand.lattice.high
-            return _tested(summand.expression, zero_adds_nothing=has_zero and not centred)
+            return condition
+        case Values(summand=summand) | Sum(summand=summand):
+            return _tested(summand.expression)
     return None
 
 
-def _implied(condition: Expression) -> Iterator[Expression]:
-    """The condition's parts, and what a CASE tests that has a value: count(CASE WHEN x THEN 1 END)."""
-    for conjunct in conjuncts(condition):
-        yield conjunct
-        if isinstance(conjunct, Apply) and conjunct.name == "is not null":
-            tested = _tested(conjunct.arguments[0], zero_adds_nothing=False)
-            if tested is not None:
-                yield from conjuncts(tested)
-
-
-def _tested(expression: Expression, *, zero_adds_nothing: bool) -> Expression | None:
-    """Return what a CASE tests that is NULL, or zero, in all other rows."""
+def _tested(expression: Expression) -> Expression | None:
+    """Return what a summand's FILTER tests, without which it is NULL."""
     match expression:
         case Apply(sql="CASE WHEN {0} THEN {1} END", arguments=(tested, _)):
             return tested
-        case Apply(sql="CASE WHEN {0} THEN {1} ELSE {2} END", arguments=(tested, _, Constant() as otherwise)):
-            is_nothing = otherwise.text is None or (zero_adds_nothing and otherwise.value == Fraction(0))
-            return tested if is_nothing else None
     return None
 
 

@@ -321,7 +321,7 @@ class _Expressions:
         test = f" FILTER (WHERE {self.condition(1)})" if self._draw(st.integers(0, 3)) == 0 else ""
         match self._draw(st.integers(0, 8)):
             case 0:
-                return f"count(*){test}"
+                return f"count(*){test}" if self._draw(st.booleans()) else f"{self._of_condition()}{test}"
             case 7:
                 if self._draw(st.integers(0, 2)) == 0:
                     return f"{self._one('sum', 'avg')}(DISTINCT {self._column('number') or '1'}){test}"
@@ -329,12 +329,29 @@ class _Expressions:
             case 8:
                 return f"{self._one('stddev', 'var_pop', 'variance', 'stddev_pop')}({self.number(1)}){test}"
             case 1 if unit:
-                return f"count(DISTINCT {unit}){test}"
+                return f"count(DISTINCT {self._one(unit, self._chosen(unit))}){test}"
             case 2:
                 return f"count({self.number(1)}){test}"
             case 3 | 4:
                 return f"sum({self.number(2)}){test}"
         return f"avg({self.number(2)}){test}"
+
+    def _of_condition(self) -> str:
+        """An aggregate whose argument only chooses rows."""
+        condition = self.condition(1)
+        written = f"CASE WHEN {condition} THEN {{}} ELSE 0 END"
+        return self._one(
+            f"sum({written.format(1)})", f"avg({written.format(1)})", f"sum({written.format(2.5)})",
+            f"sum(({condition})::int)", f"avg(({condition})::int)", f"count(nullif({condition}, false))",
+            f"count({self._chosen('1')})", f"sum({self._chosen(self.number(1))})",
+        )  # fmt: skip
+
+    def _chosen(self, value: str) -> str:
+        condition = self.condition(1)
+        return self._one(
+            f"CASE WHEN {condition} THEN {value} END", f"CASE WHEN {condition} THEN NULL ELSE {value} END",
+            f"CASE WHEN {condition} THEN {value} WHEN {self.condition(1)} THEN NULL ELSE {value} END",
+        )  # fmt: skip
 
 
 _OF_TEXT = (
