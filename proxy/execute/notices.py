@@ -17,7 +17,7 @@ from rules.mechanisms.release_plan import FoundGroups, Ladder, PrivateGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.release.bound_ladder import certainty, least_cut
 from rules.release.empty_groups import ShownGroups, Size, Together
-from rules.release.margins import Margin
+from rules.release.margins import Margin, PlaceOfExtreme, places_of_extremes
 from rules.release.outputs import show
 from rules.release.release import outputs_of_few, plain_measure, shown_cells
 
@@ -230,6 +230,40 @@ def undefined_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
     )
     hint = "a larger ε, tighter bounds or fewer groups may leave some"
     return (f"{which} NULL: noise left no variance to compute with; {hint}",)
+
+
+def extremes_notices(answered: Sequence[Answered], kept: Sequence[Sequence[bool]]) -> tuple[str, ...]:
+    """Say which percentile min and max are: nearer to the end a row could be that of one unit."""
+    pairs = zip(answered, kept, strict=True)
+    places = (places_of_extremes(question.block, noised, own) for (question, noised), own in pairs)
+    return tuple(dict.fromkeys(_extreme_words(place) for place in chain.from_iterable(places) if place.rows > 1))
+
+
+def _extreme_words(place: PlaceOfExtreme) -> str:
+    """Of groups with few rows a range.
+
+    Example:
+        >>> _extreme_words(PlaceOfExtreme(True, 70, (0.07, 0.07)))
+        'max is about the 93rd percentile here: the 70th row from the end, so that no unit decides it'
+        >>> _extreme_words(PlaceOfExtreme(False, 70, (0.07, 0.5)))
+        'min is about the 7th to the 50th percentile here: the 70th row from the end, so that no unit decides it'
+        >>> _extreme_words(PlaceOfExtreme(False, 302, ()))
+        'min is the 302nd row from the end, so that no unit decides it'
+    """
+    name, end = (
+        "max" if place.largest else "min",
+        f"the {_ordinal(place.rows)} row from the end, so that no unit decides it",
+    )
+    if not place.shares:
+        return f"{name} is {end}"
+    percentiles = sorted(round(100 * (1 - share if place.largest else share)) for share in place.shares)
+    shown = dict.fromkeys(f"the {_ordinal(each)}" for each in (percentiles[0], percentiles[-1]))
+    return f"{name} is about {' to '.join(shown)} percentile here: {end}"
+
+
+def _ordinal(number: int) -> str:
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number:,}{'th' if number // 10 % 10 == 1 else ends.get(number % 10, 'th')}"
 
 
 def cells_notices(questions: Sequence[Question]) -> tuple[str, ...]:

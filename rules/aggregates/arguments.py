@@ -62,18 +62,18 @@ def argument_of(written: Expression, tested: Expression, setting: EvalContext, *
 def find_truth(value: Expression, setting: EvalContext) -> Truth | None:
     """A number that tells a condition, or the same number in every row."""
     match value:
-        case Constant(value=Fraction() as number) if number > 0:
-            return Truth(TRUE, number)
+        case Constant(value=Fraction() as amount) if amount > 0:
+            return Truth(TRUE, amount)
         case Apply(name="cast", arguments=(tested,)) if tested.type.kind == "boolean" and value.type.is_number:
             known = comparison.is_null(tested, setting, negated=True) if tested.nullable else TRUE
             return replace(_truth(tested, Fraction(1), setting), known=known)
-        case Apply(name="cast", arguments=(number,)) if value.type.is_number and number.type.is_number:
-            found = find_truth(number, setting)
+        case Apply(name="cast", arguments=(inner,)) if value.type.is_number and inner.type.is_number:
+            found = find_truth(inner, setting)
             return found if found is not None and _is_small(found.number) else None
-        case Apply(name="case", arguments=(tested, Constant(value=Fraction() as number), zero)) if _is_zero(zero):
-            return _truth(tested, number, setting) if number > 0 else None
-        case Apply(name="case", arguments=(tested, zero, Constant(value=Fraction() as number))) if _is_zero(zero):
-            return _truth(_untrue(tested, setting), number, setting) if number > 0 else None
+        case Apply(name="case", arguments=(tested, Constant(value=Fraction() as amount), zero)) if _is_zero(zero):
+            return _truth(tested, amount, setting) if amount > 0 else None
+        case Apply(name="case", arguments=(tested, zero, Constant(value=Fraction() as amount))) if _is_zero(zero):
+            return _truth(_untrue(tested, setting), amount, setting) if amount > 0 else None
     return None
 
 

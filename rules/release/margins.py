@@ -21,6 +21,9 @@ from typing import Final, Literal
 import numpy as np
 
 from rules.frozen import frozen, replace
+from rules.kernel.bounded import Statement
+from rules.kernel.keys import Bins
+from rules.kernel.summand import Summand
 from rules.mechanisms.exponential_choice import scale_of
 from rules.mechanisms.noised_outputs import (
     Average,
@@ -35,10 +38,11 @@ from rules.mechanisms.noised_outputs import (
     Sum,
     margin_of_output,
 )
-from rules.mechanisms.release_plan import Block, Choice, Measure, MostFrequent
+from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, MostFrequent
 from rules.release.outputs import lattice_number, lattice_step, replicated
 from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import Laws, known_laws, noise_by_laws, places_by_laws
+from rules.values.expression import Apply
 
 Operator = Literal["+", "-", "*", "/", "nullif", "coalesce", "greatest", "least", "abs", "sqrt"]
 
@@ -220,6 +224,45 @@ def rank_unit(output: Chosen | ChosenList, block: Block) -> str:
     return "blocks" if _is_of_blocks(block.measures[place]) else "rows"
 
 
+@frozen
+class PlaceOfExtreme:
+    """The row that stands for min or max: so many from the end, and its part of the rows of each group, if known."""
+
+    largest: bool
+    rows: int
+    shares: tuple[float, ...]
+
+
+def places_of_extremes(block: Block, noised: Noised, kept: Sequence[bool] | None = None) -> tuple[PlaceOfExtreme, ...]:
+    """Return the place of each min and max of a block."""
+    _, cells, _ = shown_cells(block, noised)
+    cells = list(cells) if kept is None else list(compress(cells, kept))
+    counted = _counted(block)
+    places = []
+    for output in block.outputs:
+        choice = block.measures[output.measure] if isinstance(output, Chosen) else None
+        if isinstance(choice, Choice) and isinstance(target := choice.target, FromEnd):
+            place = math.ceil(target.place / choice.factor)
+            known = [] if counted is None or _is_filtered(choice) else [cell[counted] for cell in cells]
+            shares = tuple(min(1.0, place / max(1, rows)) for rows in known)
+            places.append(PlaceOfExtreme(target.largest, place, shares))
+    return tuple(places)
+
+
+def _is_filtered(choice: Choice) -> bool:
+    """Tell whether it is made of fewer rows than a count beside it."""
+    match choice.statement:
+        case Statement(keys=(*_, Bins(summand=Summand(expression=Apply(name="case"))))):
+            return True
+    return False
+
+
+def _counted(block: Block) -> int | None:
+    """The measure that counts rows, if there is one."""
+    counts = (output.measure for output in block.outputs if isinstance(output, Count) and output.adds_up)
+    return next(counts, block.counted)
+
+
 def unit_of_reach(output_type: str) -> str:
     """Return what the values of a type are apart in, where numbers alone do not say it."""
     return next((unit for name, unit in _UNITS if output_type.startswith(name)), "")
@@ -280,8 +323,7 @@ class _Released:
 
     def _rows(self) -> list[float]:
         """The rows of each group where they were counted: what the error of a rank is a part of."""
-        counted = (output.measure for output in self.block.outputs if isinstance(output, Count) and output.adds_up)
-        measure = next(counted, self.block.counted)
+        measure = _counted(self.block)
         return [math.nan] if measure is None else [float(cell[measure]) for cell in self.cells]
 
     def _static(self, place: int, output: Count | Sum | CentredSum) -> list[tuple[float, float]]:

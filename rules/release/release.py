@@ -8,9 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from fractions import Fraction
 from itertools import chain, compress
 
 from rules.frozen import frozen, replace
+from rules.kernel.bounded import Statement
 from rules.mechanisms.additive import noise_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import Noise, add, in_whole
@@ -19,10 +21,14 @@ from rules.mechanisms.noised_outputs import CentredSum, Count, Sum, Text
 from rules.mechanisms.release_plan import (
     Block,
     Choice,
+    FromEnd,
     GroupsFoundFirst,
     Measure,
+    MostFrequent,
     PrivateGroups,
     PublicGroups,
+    Quantile,
+    Target,
     Top,
 )
 from rules.mechanisms.threshold import find_threshold
@@ -228,7 +234,7 @@ def _nested(noised: Noised, output: Count | Sum | CentredSum) -> Sequence[Sequen
 def shown_cells(block: Block, noised: Noised) -> tuple[tuple[Group, ...], list[Sequence[int]], list[Laws]]:
     """The groups that are shown, the numbers of each, and the laws of their noise: of a total that of all its cells."""
     laws, numbers = _laws_by_group(block, noised), block.numbers
-    values = values_of_chance(block, noised.groups, noised.values)
+    values = values_of_chance(block, noised.groups, _in_rank_order(block, noised.values))
     groups, columns = noised.groups, [values[index] for index in range(numbers)]
     if not block.sets:
         return groups, list(zip(*columns, strict=True)) if columns else [()] * len(groups), laws
@@ -239,6 +245,36 @@ def shown_cells(block: Block, noised: Noised) -> tuple[tuple[Group, ...], list[S
     summed_laws = {cell_key: _sum_of(kinds, cell_key, numbers) for cell_key in {cell[numbers:] for cell in cells}}
     apart = [summed_laws[cell[numbers:]] for cell in cells]
     return groups, [cell[:numbers] for cell in cells], _together(apart, noised.totals)
+
+
+def _in_rank_order(block: Block, values: Mapping[int, tuple[int, ...]]) -> Mapping[int, tuple[int, ...]]:
+    """The choices among the same rows in the order of their ranks: no quartile is shown above the median.
+
+    To sort what was drawn moves none of them further from its rank than the farthest was.
+    """
+    ranked: dict[Statement, list[tuple[Fraction, int]]] = {}
+    for index, choice in enumerate(block.measures):
+        if not isinstance(choice, Choice) or choice.end is not None or not isinstance(choice.statement, Statement):
+            continue
+        if (rank := _rank_of(choice.target)) is not None:
+            ranked.setdefault(choice.statement, []).append((rank, index))
+    moved = dict(values)
+    for alike in ranked.values():
+        places = [index for _, index in sorted(alike)]
+        cells = (sorted(cell) for cell in zip(*(values[place] for place in places), strict=True))
+        moved.update(zip(places, zip(*cells, strict=True), strict=False))
+    return moved
+
+
+def _rank_of(target: Target) -> Fraction | None:
+    """The part of the rows below a choice; the most frequent value has none."""
+    match target:
+        case Quantile(fraction=fraction):
+            return fraction
+        case FromEnd(largest=largest):
+            return Fraction(2 if largest else -1)  # beyond all quantiles
+        case MostFrequent():
+            return None
 
 
 def _together(apart: list[Laws], totals: Mapping[int, tuple[tuple[Distribution, ...], ...]]) -> list[Laws]:

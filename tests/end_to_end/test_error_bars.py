@@ -1,6 +1,7 @@
 # ruff: noqa: E501  (a statement a line)
 """noisegate.margin, low and high beside an answer, by every route, through a running proxy."""
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -218,3 +219,15 @@ def test_a_statistic_that_noise_has_left_without_variance_says_so(proxy: Noisega
     missing = sum(deviation is None for _, deviation in rows)
     assert len(rows) > 20 and missing
     assert any(text.startswith(f"{missing} of {len(rows)} statistics ") for text in told)
+
+
+def test_an_extreme_says_which_percentile_it_is(session: Session) -> None:
+    told: list[str] = []
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+
+    session.execute("SELECT count(*), min(amount), max(amount) FROM orders")
+
+    assert any(
+        re.match(r"min is about the \d+(st|nd|rd|th) percentile here: the .* row from the end", text) for text in told
+    )
+    assert any(text.startswith("max is about the ") for text in told)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.execute.notices import margins_notice
-from rules.mechanisms.noised_outputs import Average, Chosen, Output
-from rules.mechanisms.release_plan import Bar, Choice, Quantile
-from rules.release.margins import Formula, Margin, Number, Operation, Result, Value, margins_of
+from rules.mechanisms.noised_outputs import Average, Chosen, Count, Output
+from rules.mechanisms.release_plan import Bar, Choice, FromEnd, Quantile
+from rules.release.margins import Formula, Margin, Number, Operation, Result, Value, margins_of, places_of_extremes
 from rules.release.outputs import show
 from rules.release.release import Noised, columns, draw, release
 from tests.mechanisms.sent import sent
@@ -124,6 +124,18 @@ def test_a_quantile_that_stands_for_others_says_how_far_they_are() -> None:
     margins = margins_of([Result("p", 0, Value(0))], 0, block, Noised(GROUPS[:1], {0: (1,)}, {}), 1)
 
     assert margins_notice(margins) == "; 95% of quantiles within ±120 rows in rank and ±1 days in value"
+
+
+@pytest.mark.parametrize(("rows", "share"), [(1_000, 0.07), (140, 0.5), (50, 1.0), (-3, 1.0)])
+def test_an_extreme_has_its_place_from_the_end(rows: int, share: float) -> None:
+    choice = Choice("max", 4, Decimal(1), NOTHING, 5, FromEnd(70, largest=True))
+    outputs = Chosen(0, ("1", "2", "3", "4", "5")), Count(1, adds_up=True)
+    block = replace(BLOCK, measures=(choice, MEASURES[1]), outputs=outputs, bars=())
+
+    (place,) = places_of_extremes(block, Noised(GROUPS[:1], {0: (2,), 1: (rows,)}, {}))
+
+    assert (place.largest, place.rows, len(place.shares)) == (True, 70, 1)
+    assert place.shares[0] == pytest.approx(share)
 
 
 def test_what_is_more_than_arithmetic_has_no_margin() -> None:

@@ -3,15 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.noised_outputs import Count, Text
-from rules.mechanisms.release_plan import Block, KeyColumn, LeastUnits, Measure, PrivateGroups, PublicGroups
+from rules.mechanisms.noised_outputs import Chosen, Count, Text
+from rules.mechanisms.release_plan import (
+    Block,
+    Choice,
+    FromEnd,
+    KeyColumn,
+    LeastUnits,
+    Measure,
+    MostFrequent,
+    PrivateGroups,
+    PublicGroups,
+    Quantile,
+    Target,
+)
 from rules.release.keys import Group
-from rules.release.release import columns, draw, known_groups, release, release_found
+from rules.release.release import Noised, columns, draw, known_groups, release, release_found
 from tests.mechanisms.sent import sent
 from tests.mechanisms.sources import ConstantNoise, NoNoise
 from tests.support.written import NOTHING
@@ -152,3 +165,25 @@ def test_groups_found_in_the_data_pass_the_larger_of_threshold_and_least_units()
 
     assert len(release_found(PRIVATE, FOUND, rows, NoNoise(), group_size=1).groups) == 2
     assert release_found(block, FOUND, rows, NoNoise(), group_size=1).groups == (("Lyon",),)
+
+
+RISING: tuple[Target, ...] = (
+    FromEnd(9), *(Quantile(Fraction(part, 100)) for part in (1, 50, 75)), FromEnd(9, largest=True),
+)  # fmt: skip
+
+
+@given(order=st.permutations(range(5)), cells=st.lists(st.tuples(*[st.integers(0, 9)] * 6), min_size=3, max_size=3))
+def test_quantiles_of_one_answer_are_in_order(order: list[int], cells: list[tuple[int, ...]]) -> None:
+    """Each of the numbers that were drawn is shown once, and the most frequent value has no place among them."""
+    targets = (*(RISING[place] for place in order), MostFrequent())
+    choices = tuple(Choice(f"choice {place}", 1, TENTH, NOTHING, 10, of) for place, of in enumerate(targets))
+    texts = tuple(map(str, range(10)))
+    outputs = tuple(Chosen(place, texts) for place in range(6))
+    block = replace(PUBLIC, measures=choices, outputs=outputs, output_types=("integer",) * 6)
+
+    _, *shown, mode = columns(block, Noised(CITIES, dict(enumerate(zip(*cells, strict=True)))))
+
+    for group, (*drawn, most_frequent) in enumerate(cells):
+        rising = [shown[order.index(rank)][group] for rank in range(5)]
+        assert rising == list(map(str, sorted(drawn)))
+        assert mode[group] == str(most_frequent)
