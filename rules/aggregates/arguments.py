@@ -107,7 +107,7 @@ def _of_case(written: Apply, setting: EvalContext, *, is_sum: bool) -> tuple[Exp
     results = dict.fromkeys((*(result for _, result in branches), default))
     kept = [result for result in results if not (_is_null(result) or (is_sum and _is_zero(result)))]
     if len(kept) == 1 and len(results) > 1:
-        chosen = TRUE if default == kept[0] else FALSE
+        chosen: Expression = TRUE if default == kept[0] else FALSE
         for tested, result in reversed(branches):
             chosen = _either(tested, chosen, setting) if result == kept[0] else _after(tested, chosen, setting)
         return kept[0], chosen
