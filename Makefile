@@ -1,7 +1,7 @@
 # Everything here is also one plain command; see README.md.
 BIN := .venv/bin
 
-.PHONY: setup demo unit test test-all audit explore fuzz soak clients versions browser superset lint format lock bench
+.PHONY: setup demo unit test test-all audit explore fuzz soak clients versions browser superset lint format docs package lock bench
 
 setup: .venv/ready
 
@@ -54,6 +54,13 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: setup
+	$(BIN)/pip install -q -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m tests.site
+
+package: setup
+	$(BIN)/python -m build --outdir dist
+
 format: setup
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -69,7 +76,8 @@ bench: setup
 
 lock:
 	rm -rf build/lock && python3 -m venv build/lock
-	build/lock/bin/pip install -q '.[test,lint,clients]'
+	build/lock/bin/pip install -q '.[test,lint,clients,docs]'
 	(sed -n '/^#/p' constraints.txt; build/lock/bin/pip freeze | grep -v '^noisegate') > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 	build/lock/bin/python docker/lock.py
+	build/lock/bin/python docker/sbom.py

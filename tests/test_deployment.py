@@ -1,5 +1,6 @@
 """What is deployed: the image's steps, the compose file, the unit of systemd, Kubernetes and the lock file."""
 
+import json
 import posixpath
 import re
 import shlex
@@ -102,6 +103,13 @@ def test_the_lock_has_a_hash_for_every_dependency_at_the_versions_of_the_tests()
     assert text.count("==") == len(locked)
     assert {_normal(re.split(r"[^\w.-]", each)[0]) for each in needed} <= locked.keys()
     assert {name: pinned.get(name, version) for name, version in locked.items()} == locked
+
+
+def test_the_bill_of_materials_lists_what_the_lock_has() -> None:
+    bill = json.loads((ROOT / "sbom.cdx.json").read_text())
+    locked = {(name, version) for name, version, _ in PIN.findall((ROOT / "requirements.lock").read_text())}
+
+    assert {(each["name"], each["version"]) for each in bill["components"]} == locked
 
 
 def _copied() -> list[str]:
