@@ -8,8 +8,7 @@ from proxy.execute.rulebook import Rulebook
 from proxy.plain_shapes import Malformed
 from proxy.process_isolation import bare_environment, expendable
 from proxy.synopses.fit_pipe import JOB, Report, decode_rows
-from proxy.twin.synthetic import SyntheticSchema
-from proxy.twin.synthetic_rows import SyntheticTable
+from proxy.twin.synthetic import SyntheticSchema, SyntheticTable
 from rules.accounting.accountant import Limit, epsilon_of
 from rules.accounting.store import KeptRelease
 from rules.synopses.labels import labels_in, with_labels

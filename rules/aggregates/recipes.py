@@ -17,7 +17,7 @@ from rules.aggregates.quantiles import extreme, most_frequent, quantile
 from rules.aggregates.sums import LARGEST, OF_ONE, OF_TWO, clip, digits_of, spread_of_one, spread_of_two
 from rules.aggregates.typical import distinct_argument, typical
 from rules.algebra.nodes import Facts
-from rules.algebra.rows_per_unit import is_share
+from rules.algebra.unit_facts import is_share
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_typical
 from rules.frozen import replace

@@ -1,7 +1,8 @@
 """Move facts through nodes: whose rows they are, how many one unit can have, which columns tell the unit.
 
 Every node but a Scan is made here. A join, union or grouping of which nothing is known is refused. No declared
-number is believed: `proved` comes from unique keys alone.
+number is believed: `proved` comes from unique keys alone. Groups and windows over the rows of one unit are rendered
+with the unit in front of their keys, whether or not these are known to tell it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,21 +18,25 @@ from rules.algebra.nodes import (
     JoinKind,
     KnownRows,
     Node,
+    PerUnit,
     Project,
     Rows,
     SemiJoin,
     Union,
     Unit,
+    Window,
+    WindowCall,
+    Windowed,
 )
 from rules.algebra.outer_public_rows import after_filter, after_join, check_computed, check_whole
 from rules.algebra.plain_conditions import plain_condition
-from rules.algebra.rows_per_unit import fewer, is_share, joined_rows, sum_of
 from rules.algebra.same_unit import COUNT_HINT, check_linked, equalities, tied
-from rules.frozen import replace
+from rules.frozen import frozen, replace
 from rules.refusal import NotAllowed, NotSupported
-from rules.values.domain import ANYTHING, TRUTHS, Domain
+from rules.values import domain
+from rules.values.domain import ANYTHING, TRUTHS, Domain, Values
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in, is_collated, is_true
-from rules.values.types import BOOLEAN, equality, find_common
+from rules.values.types import BOOLEAN, Type, equality, find_common
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
 
@@ -345,3 +350,232 @@ def tells_unit(facts: Facts, keys: tuple[Expression, ...]) -> bool:
     """Return whether rows with equal keys are surely of one unit; NULLs stand in one group, whosever they are."""
     plain = {key.id for key in keys if isinstance(key, Column) and not facts.column(key.id).nullable}
     return any(determinant <= plain for determinant in facts.determinants)
+
+
+def per_unit(
+    source: Node, keys: tuple[tuple[int, Expression], ...], aggregates: tuple[tuple[int, Aggregate, Column], ...]
+) -> Node:
+    """One row for each unit and keys. Keys that the unit determines leave one row of each unit."""
+    facts = source.facts
+    assert facts.unit is not None and facts.unit.column is not None
+    check_whole(facts)
+    unit = facts.unit.column
+    by_unit = all(ids_in(expression) <= facts.determined for _, expression in keys)
+    numbers, bound = frozenset(number for number, _ in keys), tuple(expression for _, expression in keys)
+    key_columns = tuple(_key_column(number, expression) for number, expression in keys)
+    columns = (
+        facts.column(unit),
+        *(column for column in key_columns if column.id != unit),
+        *(column for _, _, column in aggregates),
+    )
+    plain = {expression.id: number for number, expression in keys if isinstance(expression, Column)}
+    determined = {number for number, expression in keys if ids_in(expression) <= facts.determined} | {unit}
+    made = Facts(
+        columns=columns,
+        unit=facts.unit,
+        rows=Rows(1, 1) if by_unit else facts.rows,
+        keys=frozenset([frozenset([unit, *numbers])] + ([numbers] if tells_unit(facts, bound) else [])),
+        determined=frozenset(column.id for column in columns) if by_unit else frozenset(determined),
+        determinants=frozenset([frozenset([unit])]) | _carried(facts, plain),
+        aliases=frozenset(plain[number] for number in facts.aliases & plain.keys()),
+        steps=tuple(replace(step, column=plain[step.column]) for step in facts.steps if step.column in plain),
+        anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
+        shares=frozenset(number for number, _, column in aggregates if column.name in _SHARED_OUT),
+    )
+    return PerUnit(source, keys, tuple((number, aggregate) for number, aggregate, _ in aggregates), made)
+
+
+_SHARED_OUT = frozenset(("count", "sum"))  # each row of a unit is counted once, whatever the keys are
+
+
+def _key_column(number: int, expression: Expression) -> Column:
+    if expression.type.kind in ("other", "interval") and not expression.type.is_other_text:
+        # Which of several equal documents, ranges or intervals stands for a group is up to the plan.
+        message = (
+            f"values of type {expression.type.sql} cannot be grouped, because equal values can differ in their text"
+        )
+        raise NotSupported(message, hint="Group by a text value in it, such as (document ->> 'key').")
+    if isinstance(expression, Column):
+        return replace(expression, id=number)
+    collated = is_collated(expression)
+    return Column(number, expression.type, expression.domain, nullable=expression.nullable, collated=collated)
+
+
+def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:
+    kept = [determinant for determinant in facts.determinants if determinant <= plain.keys()]
+    return frozenset(frozenset(plain[number] for number in key) for key in kept)
+
+
+@frozen
+class Computed:
+    """A window function and its column: whether it numbers the rows of its partition, whether all rows have it."""
+
+    call: WindowCall
+    column: Column
+    is_key: bool = False
+    is_same: bool = False
+
+
+def windowed(source: Node, window: Window, made: tuple[Computed, ...]) -> Node:
+    """Columns that follow from the rows of the unit; the partition tells it, and is rendered with it."""
+    facts = source.facts
+    assert facts.unit is not None and facts.unit.column is not None
+    check_whole(facts)
+    keys = set(facts.keys)
+    for parts in (
+        window.partition,
+        tuple(expression for expression in window.partition if not ids_in(expression) <= facts.determined),
+    ):
+        if all(isinstance(part, Column) for part in parts):
+            whole = ids_in(*parts) if parts == window.partition else ids_in(*parts) | {facts.unit.column}
+            keys |= {whole | {computed.column.id} for computed in made if computed.is_key}
+    held = replace(
+        facts,
+        columns=(*facts.columns, *(computed.column for computed in made)),
+        keys=frozenset(keys),
+        determined=facts.determined
+        | {computed.column.id for computed in made if computed.is_same or facts.rows.proved == 1},
+    )
+    return Windowed(source, window, tuple((computed.column.id, computed.call) for computed in made), held)
+
+
+def one_of_equals(expression: Expression, sql: str) -> str:
+    """One of the values that are equal to this one and not identical, whichever of them comes first."""
+    match expression.type.kind:
+        case "numeric" if expression.type.scale is None or not isinstance(expression, Column):
+            return f"trim_scale({sql})"
+        case "float":
+            # Without a cast back, which a number that was computed might not fit: real + real is real.
+            is_real = isinstance(expression, Column) and expression.type.base == "float4"
+            return f"({sql} + {'0::real' if is_real else '0.0'})"
+        case _:
+            return sql
+
+
+MOST_ROWS = 1000  # that a key's values are worth counting for
+
+
+def fewer(facts: Facts, holding: Expression) -> Facts:
+    """Return what a condition says of a unit's rows: of row_number() = 1 there is one, of id = (its largest id) too."""
+    if facts.unit is None:
+        return facts
+    determined, keys = _settled(facts, holding), facts.keys | _keys_left(facts)
+    left = _rows_left(facts, determined)
+    if left is None:
+        return replace(facts, keys=keys, determined=determined)
+    rows = Rows(*(left if limit is None else min(limit, left) for limit in (facts.rows.proved, facts.rows.cap)))
+    every = frozenset(column.id for column in facts.columns)
+    return replace(facts, keys=keys, rows=rows, determined=every if rows.proved == 1 else determined)
+
+
+def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
+    """The columns that have one value for all rows of a unit, with those that equal something made of such columns.
+
+    5.0 and 5.000 are equal, and two groups by their texts: so only where equal values are one and the same.
+    """
+    determined = facts.determined
+    for conjunct in conjuncts(holding):
+        match conjunct:
+            case Apply(name="=", arguments=(one, two)) if equality(one.type, two.type) == "same":
+                for column, other in ((one, two), (two, one)):
+                    if isinstance(column, Column) and (ids := ids_in(other)) and ids <= determined:
+                        determined |= {column.id} if _has_one_spelling(column.type) else set()
+    return determined
+
+
+def _has_one_spelling(sql_type: Type) -> bool:
+    return sql_type.kind not in ("float", "interval") and (sql_type.kind != "numeric" or sql_type.scale is not None)
+
+
+def _rows_left(facts: Facts, determined: frozenset[int]) -> int | None:
+    """Return how many rows of one unit a unique key leaves whose other columns have few values; None where none does.
+
+    Columns that the unit determines have one value there.
+    """
+    columns = {column.id: column for column in facts.columns}
+    keys = ([columns[number] for number in key] for key in facts.keys)
+    sizes = (_size(key, determined) for key in keys)
+    return min((size for size in sizes if size is not None), default=None)
+
+
+def _size(columns: list[Column], alone: frozenset[int] = frozenset()) -> int | None:
+    """Return how many values the columns have together; a NULL is equal to none, so any number of rows may have it."""
+    size = 1
+    for column in columns:
+        if column.nullable:
+            return None
+        if column.id in alone:
+            continue
+        values = domain.number_of_items(column.domain, MOST_ROWS)
+        if values is None:
+            return None
+        # NaN has any precision and passes x >= 9; only a list of values leaves it out
+        size *= max(1, values + (column.type.kind == "numeric" and not isinstance(column.domain, Values)))
+    return size if size <= MOST_ROWS else None
+
+
+def _keys_left(facts: Facts) -> frozenset[frozenset[int]]:
+    """The keys without the columns that have but one value: where rn = 1 is left, {unit, rn} is {unit}."""
+    in_keys = frozenset().union(*facts.keys)
+    alone = frozenset(column.id for column in facts.columns if column.id in in_keys and _size([column]) == 1)
+    return frozenset(key - alone for key in facts.keys if key & alone and key - alone)
+
+
+_OF_SHARES = frozenset(("+", "-", "coalesce", "greatest", "least"))
+_OF_ONE_SHARE = frozenset(("abs", "cast", "clamp", "double", "exact", "negative", "seen", "*"))
+
+
+def is_share(expression: Expression, shares: frozenset[int]) -> bool:
+    """Tell whether all rows of a unit add up to no more than the bound of one row, as what it is made of does.
+
+    It is advice: the kernel caps the total of a unit by that bound.
+    """
+    match expression:
+        case Column(id=number):
+            return number in shares
+        case Constant(text=text, value=value):
+            return text is None or value == 0
+        case Apply(name="case", arguments=arguments):
+            return all(is_share(chosen, shares) for chosen in (*arguments[1:-1:2], *arguments[-1:]))
+        case Apply(name="/", arguments=(dividend, Constant())):
+            return is_share(dividend, shares)
+        case Apply(name=name, arguments=arguments) if name in _OF_SHARES:
+            return all(is_share(argument, shares) for argument in arguments)
+        case Apply(name=name, arguments=arguments) if name in _OF_ONE_SHARE:
+            computed = [argument for argument in arguments if not isinstance(argument, Constant)]
+            return len(computed) == 1 and is_share(computed[0], shares)
+    return False
+
+
+def joined_rows(kind: JoinKind, one: Facts, two: Facts, *, left_unique: bool, right_unique: bool) -> Rows:
+    """Rows of one unit, for `proved` and `cap` alike."""
+    if one.unit is None or two.unit is None:
+        protected, unique = (one, right_unique) if one.unit else (two, left_unique)
+        return protected.rows if unique or (one.unit is None and two.unit is None) else Rows()
+
+    def count(first: int | None, second: int | None) -> int | None:
+        match kind:
+            case "inner" | "left":
+                narrow, wide = (first if right_unique else None), _product(first, second)
+                if kind == "inner" and left_unique and second is not None:
+                    narrow = second if narrow is None else min(narrow, second)
+                return narrow if narrow is not None else wide if kind == "inner" else _most(first, wide)
+            case "right":
+                return second if left_unique else _most(second, _product(first, second))
+            case "full":
+                total = sum_of(first, second)
+                return total if left_unique or right_unique else _most(_product(first, second), total)
+
+    return Rows(count(one.rows.proved, two.rows.proved), count(one.rows.cap, two.rows.cap))
+
+
+def _product(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first * second
+
+
+def sum_of(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
+def _most(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else max(first, second)

@@ -8,8 +8,7 @@ from itertools import chain
 
 from rules.algebra.nodes import Node
 from rules.algebra.outer_public_rows import check_aggregate, check_key
-from rules.algebra.unit_facts import filtered, projected, tells_unit
-from rules.algebra.within_unit import per_unit
+from rules.algebra.unit_facts import filtered, per_unit, projected, tells_unit
 from rules.bind.answers_inside import has_answer
 from rules.bind.correlated_subquery import Correlated, check_left_out, links_of
 from rules.bind.expression import Binding, Leaf

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from rules.algebra.nodes import Node
-from rules.algebra.unit_facts import projected, semi_joined, united
-from rules.algebra.within_unit import per_unit
+from rules.algebra.unit_facts import per_unit, projected, semi_joined, united
 from rules.bind.scope import single
 from rules.bind.state import BoundSource
 from rules.frozen import replace

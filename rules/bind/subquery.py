@@ -8,8 +8,7 @@ from fractions import Fraction
 
 from rules.algebra.nodes import Aggregate, Node
 from rules.algebra.same_unit import always_finds
-from rules.algebra.unit_facts import filtered, find_partner, gathered, projected, tells_unit
-from rules.algebra.within_unit import per_unit
+from rules.algebra.unit_facts import filtered, find_partner, gathered, per_unit, projected, tells_unit
 from rules.bind.correlated_subquery import EXISTS_HINT, check_left_out
 from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import (

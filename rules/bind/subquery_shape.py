@@ -1,6 +1,6 @@
 """Take subqueries apart as they are written: rows, aggregates, conditions, tests, and the meaning of their names."""
 
-from rules.algebra.rows_per_unit import MOST_ROWS
+from rules.algebra.unit_facts import MOST_ROWS
 from rules.bind.expression import Leaf
 from rules.bind.scope import Scope
 from rules.bind.walk_syntax import aggregates, conjuncts, has_window, parts

@@ -9,7 +9,7 @@ what does not fit the type of a result is NULL.
 from fractions import Fraction
 
 from rules.algebra.nodes import Aggregate, Facts
-from rules.algebra.within_unit import one_of_equals
+from rules.algebra.unit_facts import one_of_equals
 from rules.bind.expression import Binding
 from rules.functions.casts import cast_to, real
 from rules.functions.collation import check_collation

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from rules.algebra.nodes import Aggregate, Facts, Node, Order, Window, WindowCall
-from rules.algebra.unit_facts import filtered, tells_unit
-from rules.algebra.within_unit import Computed, windowed
+from rules.algebra.unit_facts import Computed, filtered, tells_unit, windowed
 from rules.bind.expression import Binding
 from rules.bind.unit_aggregates import KNOWN, unit_aggregate
 from rules.frozen import frozen, replace

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.console.web.rules_draft import diff_of
+from proxy.console.web.rules_draft import diff_of, without_secrets
 from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
 from proxy.console.web.rules_history import BY_HAND, NotWritten, RulesHistory
-from proxy.console.web.rules_secrets import without_secrets
 from rules.policy.load import load_policy
 from tests.support import shop as shop_data
 from tests.support.markdown import ROOT

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.functions.function import EvalContext
-from rules.functions.text.patterns import similar_to_escape
-from rules.functions.text.regex import shape_of
+from rules.functions.text.patterns import shape_of, similar_to_escape
 from rules.refusal import NotSupported
 from rules.values.expression import Literal
 from tests.conftest import RealDatabase

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.commands.check_report import CheckReport
+from proxy.commands.rules_file import CheckReport
 from rules.catalog import TableName, TypeName
 from rules.planner.expected_error import TableUse, expected_errors
 from rules.policy.finding import Finding, Severity

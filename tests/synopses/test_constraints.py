@@ -12,8 +12,7 @@ from proxy.execute.rulebook import Rulebook
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.embedded import Cluster
-from proxy.twin.synthetic import SyntheticSchema
-from proxy.twin.synthetic_rows import SyntheticTable
+from proxy.twin.synthetic import SyntheticSchema, SyntheticTable
 from proxy.twin.twin import TwinLimits
 from proxy.twin.twins import Twins
 from rules.catalog import Check, Column, Table, TableName, TypeName

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from proxy.twin.synthetic_rows import SyntheticTable
+from proxy.twin.synthetic import SyntheticTable
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.mechanisms.additive import mechanisms_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.commands.synopsis_files import check_parquet, write_parquet
+from proxy.commands.synopsis import check_parquet, write_parquet
 from proxy.load_config import ConfigurationError
 from rules.catalog import Catalog, TableName
 from tests.conftest import RealDatabase

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.synthesis.fit import fit
-from rules.synthesis.fit_marginals import consistent, simplex
+from rules.synthesis.fit import consistent, fit, simplex
 from rules.synthesis.model import Column, Label, Marginal, Table
 from tests.properties.planning import thorough
 from tests.synthesis.generated import dependent_rows, distances, job, measured, price
