@@ -15,7 +15,7 @@ from hypothesis import settings
 from proxy.twin.embedded import Cluster
 from tests.server.stage import stage, twin_cluster  # noqa: F401 - fixtures
 from tests.support import shop as shop_data
-from tests.support.listed_sql import all_listed
+from tests.support.listed_sql import all_listed, all_sent_are_listed
 
 
 def use_memory_for_files(place: Path = Path("/dev/shm")) -> None:
@@ -114,7 +114,8 @@ def every_function_of_a_statement_is_listed() -> Iterator[None]:
 def real_cluster() -> Iterator[Cluster]:
     """An empty PostgreSQL without any database of ours; tests may create some with names of their own."""
     cluster = Cluster.start(binaries=SERVER, settings={"max_connections": 100})
-    yield cluster
+    with all_sent_are_listed(cluster):
+        yield cluster
     cluster.stop()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from proxy.demo.run import HERE, Shop, open_shop
 from tests.support import shop as small_shop
+from tests.support.listed_sql import all_sent_are_listed
 from tests.support.running import Noisegate, noisegate
 
 
@@ -14,7 +15,8 @@ from tests.support.running import Noisegate, noisegate
 def demo() -> Iterator[Shop]:
     """The real database of the demo."""
     shop = open_shop()
-    yield shop
+    with all_sent_are_listed(shop.cluster):
+        yield shop
     shop.cluster.stop()
 
 

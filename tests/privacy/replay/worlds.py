@@ -28,6 +28,7 @@ from proxy.wire.frontend import Bind, Describe, Execute, Parse, Query, Sync
 from tests.privacy.replay.mechanisms import CLOCK, FOLLOWER, LEADER, TAPE, steps_of
 from tests.server.bare_client import BareClient
 from tests.support import shop
+from tests.support.listed_sql import all_sent_are_listed
 from tests.support.running import Noisegate, run_here, start
 
 DATABASE = "shop"
@@ -224,6 +225,7 @@ def open_neighbours(rows: Sequence[str], removal: str) -> Iterator[Neighbours]:
         for _ in range(2):
             clusters.append(Cluster.start(template=home / "data"))
             stack.callback(clusters[-1].stop)
+            stack.enter_context(all_sent_are_listed(clusters[-1]))
         with psycopg.connect(clusters[1].dsn(DATABASE), autocommit=True) as owner:
             owner.execute(removal)
             owner.execute("ANALYZE")
