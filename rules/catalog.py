@@ -29,6 +29,7 @@ class TypeName:
     name: str = ""  # pg_type.typname; of an array, its element's, as schema and extension are too
     enum: str = ""  # of a domain of an enum: the enum, as PostgreSQL prints it
     casts: tuple[str, ...] = ()  # by functions of the database's own: "text by public.shown", "order by mood_ops"
+    is_ambiguous: bool = False  # an enum with an implicit cast: PostgreSQL has two operators for each comparison
 
     @property
     def scale(self) -> int | None:
@@ -165,6 +166,7 @@ class EnumType:
     name: TableName
     labels: tuple[str, ...]
     comment: str | None = None
+    is_ambiguous: bool = False  # as of `TypeName`
 
 
 @frozen

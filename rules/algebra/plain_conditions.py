@@ -71,7 +71,7 @@ def _comparison(tested: Apply, name: str, one: Expression, other: Expression, de
         case (
             Apply(name="cast", sql="({0})::text", arguments=(Column(type=of) as column,)),
             Constant(text=str() as text),
-        ) if of.kind == "enum" and name in ("=", "<>") and text in of.labels:
+        ) if of.kind == "enum" and name in ("=", "<>") and text in of.labels and not of.is_ambiguous:
             return condition(name, _compared(name), column, Constant(of, text, text))
     return tested
 

@@ -20,7 +20,8 @@ def find_enum(written: str, catalog: Catalog, search_path: tuple[str, ...] = ())
 
 @lru_cache(maxsize=256)
 def _type_of(enum: EnumType) -> Type:
-    return Type("enum", name=f"{_quoted(enum.name.schema)}.{_quoted(enum.name.name)}", labels=enum.labels)
+    name = f"{_quoted(enum.name.schema)}.{_quoted(enum.name.name)}"
+    return Type("enum", name=name, labels=enum.labels, is_ambiguous=enum.is_ambiguous)
 
 
 def _quoted(name: str) -> str:

@@ -26,7 +26,7 @@ from rules.values.expression import (
     condition,
     has_column,
 )
-from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, Type, integer_range
+from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, Type, hint_for, integer_range
 
 COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _LIKES = {
@@ -74,8 +74,16 @@ def as_padded(expression: Expression, setting: EvalContext) -> Expression:
 
 
 def _check_comparable(sql_type: Type) -> None:
+    if sql_type.is_ambiguous:
+        message = f"PostgreSQL has several operators to compare values of {sql_type.sql}, an enum with an implicit cast"
+        hint = (
+            "Compare its text: x::text = 'a'. Or ask your DBA to make the cast again AS ASSIGNMENT (noisegate check)."
+        )
+        raise NotSupported(message, hint=hint)
     if sql_type.kind in ("other", "unknown"):
-        raise NotSupported(f"values of type {sql_type.sql} cannot be compared over protected rows")
+        raise NotSupported(
+            f"values of type {sql_type.sql} cannot be compared over protected rows", hint=hint_for(sql_type)
+        )
 
 
 def _as_float(expression: Expression, other: Expression) -> Expression:

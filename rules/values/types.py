@@ -77,6 +77,7 @@ class Type:
     name: str = ""  # of an enum or an unknown type, as SQL writes it
     labels: tuple[str, ...] = ()
     domain: str = ""  # that sets `size`, as SQL writes it: functions of any type keep a domain, and so its size
+    is_ambiguous: bool = False  # as of `TypeName`
 
     @cached_property
     def kind(self) -> Kind:
@@ -165,7 +166,7 @@ def is_recast(column: Column) -> bool:
 
 def from_name(name: TypeName) -> Type:
     if name.base == "enum":
-        return Type("enum", name=name.enum or name.sql, labels=name.labels)
+        return Type("enum", name=name.enum or name.sql, labels=name.labels, is_ambiguous=name.is_ambiguous)
     kind = _KINDS.get(name.base, "other")
     is_rounded = name.base == "time" and name.modifier >= 0
     if kind in ("other", "unknown") or is_rounded or (name.extension is not None and kind != "enum"):

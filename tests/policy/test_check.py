@@ -492,3 +492,11 @@ def test_a_type_with_casts_by_functions_of_the_database_is_told_with_their_names
     told = "\n".join(str(finding) for finding in check_policy(policy(), catalog))
     assert '"mark" has a type that functions of the database cast or order (text by public.shown)' in told
     assert "functions of the database cast" not in "\n".join(map(str, check_policy(policy(), CATALOG)))
+
+
+def test_an_enum_with_an_implicit_cast_is_told_with_what_would_be_right() -> None:
+    mood = replace(column("mood"), type=TypeName("public.mood", "enum", labels=("a",), is_ambiguous=True))
+    catalog = replace(CATALOG, tables=(replace(CUSTOMERS, columns=(*CUSTOMERS.columns, mood)), *CATALOG.tables[1:]))
+
+    told = "\n".join(str(finding) for finding in check_policy(policy(), catalog))
+    assert '"mood" is an enum with an implicit cast' in told and "AS ASSIGNMENT" in told

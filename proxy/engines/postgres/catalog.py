@@ -58,6 +58,7 @@ class CatalogType:
     comment: str | None
     underneath_sql: str  # of a domain
     casts: list[str]  # and orders, by functions of the database's own, which may fail on some of its values
+    is_ambiguous: bool  # an enum with an implicit cast
 
 
 async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
@@ -156,8 +157,8 @@ def _type_name(types: Mapping[int, CatalogType], oid: int, sql: str, modifier: i
     shown = named if named.kind == "d" else element
     enum = below if _base(row) == "enum" else ""
     casts = tuple(dict.fromkeys((*row.casts, *element.casts)))
-    labels = tuple(row.labels)
-    return TypeName(sql, _base(row), modifier, labels, shown.schema, element.extension, shown.name, enum, casts)
+    of_type = (tuple(row.labels), shown.schema, element.extension, shown.name, enum, casts, row.is_ambiguous)
+    return TypeName(sql, _base(row), modifier, *of_type)
 
 
 def _base(row: CatalogType) -> str:
@@ -276,7 +277,7 @@ def _routine(
 
 
 def _enum(row: CatalogType) -> EnumType:
-    return EnumType(TableName(row.schema, row.name), tuple(row.labels), row.comment)
+    return EnumType(TableName(row.schema, row.name), tuple(row.labels), row.comment, row.is_ambiguous)
 
 
 def _domains(types: Mapping[int, CatalogType], checks: Mapping[int, tuple[Check, ...]]) -> tuple[DomainType, ...]:

@@ -73,7 +73,8 @@ SELECT t.oid, n.nspname, t.typname, t.typtype::text, t.typcategory::text, t.type
              WHERE t.oid IN (o.oprleft, o.oprright) AND t.typtype = 'e' AND o.oprnamespace = 'pg_catalog'::regnamespace
              UNION SELECT 'pg_catalog.' || f.oid::regprocedure FROM pg_proc f
              WHERE t.oid = ANY (f.proargtypes) AND t.typtype = 'e' AND f.pronamespace = 'pg_catalog'::regnamespace
-             ORDER BY 1)
+             ORDER BY 1),
+       EXISTS (SELECT FROM pg_cast k WHERE k.castsource = t.oid AND k.castcontext = 'i' AND t.typtype = 'e')
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN (SELECT enumtypid, array_agg(enumlabel::text ORDER BY enumsortorder) AS labels FROM pg_enum GROUP BY 1) e
        ON e.enumtypid = t.oid
