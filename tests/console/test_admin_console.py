@@ -75,7 +75,8 @@ def _typed(console: str, keys: bytes, *, until: bytes) -> str:
 
 
 def test_commands_of_the_console_are_for_operators_alone(shop: RealDatabase, tmp_path: Path) -> None:
-    """PgBouncer's console had commands in 2026 that asked for no role."""
+    """CVE-2026-6667 of PgBouncer: KILL_CLIENT was for all who may look at the console, not for its admins alone. Here
+    nobody may look who is no operator."""
     with noisegate(tmp_path, shop.reader_dsn, rules=ROOT) as running:
         for database in ("noisegate", "pgbouncer", "NOISEGATE"):
             with pytest.raises(psycopg.OperationalError, match="does not exist"):

@@ -1,15 +1,22 @@
 """Logins as psql and an operator meet them: the file of verifiers, certificates, addresses, and auth_query."""
 
+import socket
+import ssl
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 import pytest
+from scramp import ScramException
 
 from proxy.load_logins import line_of
+from proxy.wire.backend import ReadyForQuery
 from proxy.wire.scram import Verifier
+from proxy.wire.startup import SSLRequest
 from tests.conftest import RealDatabase
+from tests.server.bare_client import BareClient
 from tests.server.relay import eventually
 from tests.support import shop as shop_data
 from tests.support.certificates import Authority
@@ -22,6 +29,22 @@ ANALYSTS = shop_data.RULES.index("analysts:")
 
 def rules(logins: str, analysts: str) -> str:
     return f"{shop_data.RULES[:ANALYSTS]}{logins}\nanalysts:\n{analysts}\n"
+
+
+@dataclass
+class Listening:
+    """A running proxy for a client of bare frames, under TLS."""
+
+    proxy: Noisegate
+    password: str
+
+    def socket(self) -> socket.socket:
+        plain = socket.create_connection(("127.0.0.1", self.proxy.port), timeout=60)
+        plain.sendall(SSLRequest().encode())
+        assert plain.recv(1) == b"S"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context.wrap_socket(plain)
 
 
 def enters(running: Noisegate, analyst: str = "ada", **options: str) -> str:
@@ -145,7 +168,8 @@ def test_a_query_finds_the_verifiers_that_the_database_keeps(asking: Noisegate, 
 
 
 def test_no_startup_packet_changes_what_the_query_reads(asking: Noisegate, shop: RealDatabase) -> None:
-    """CVE-2025-12819 of PgBouncer: a search_path in the startup packet was in force where its auth_query ran."""
+    """CVE-2025-12819 of PgBouncer: with track_extra_parameters, a search_path in the startup message was in force where
+    its auth_query ran, before any password was read. It may be a parameter of its own or stand in `options`."""
     with shop.connect() as owner:
         owner.execute("CREATE SCHEMA IF NOT EXISTS lure")
         owner.execute(
@@ -154,6 +178,11 @@ def test_no_startup_packet_changes_what_the_query_reads(asking: Noisegate, shop:
         )
     try:
         for path in ("lure", "lure, pg_catalog", '"lure",pg_catalog,public'):
+            for user in ("carol", "dave"):
+                with pytest.raises(ScramException):
+                    BareClient(Listening(asking, "new"), user=user, search_path=path)
+            with BareClient(Listening(asking, "old"), user="carol", search_path=path) as client:
+                client.messages_until(ReadyForQuery)
             options = "-c search_path=" + path.replace(" ", "")
             assert "password authentication failed" in enters(asking, "carol", password="new", options=f"'{options}'")
             assert "password authentication failed" in enters(asking, "dave", password="new", options=f"'{options}'")
@@ -164,7 +193,7 @@ def test_no_startup_packet_changes_what_the_query_reads(asking: Noisegate, shop:
 
 
 def test_a_password_whose_time_is_over_in_the_database_opens_nothing(asking: Noisegate, shop: RealDatabase) -> None:
-    """CVE-2025-2291 of PgBouncer: VALID UNTIL was not looked at."""
+    """CVE-2025-2291 of PgBouncer before 1.24.1: its default auth_query did not ask for VALID UNTIL."""
     with shop.connect() as owner:
         owner.execute("ALTER ROLE carol VALID UNTIL '2020-01-01'")
 

@@ -68,12 +68,14 @@ def test_after_all_that_garbage_a_client_is_served(calm: Relay) -> None:
         StartupMessage({"user": ""}).encode(),
         codec.int32(4 + 4 + 9) + codec.int32(3 << 16) + b"user\0ada\0",
         STARTUP + b"Q" + struct.pack("!i", 2**31 - 1),
+        *(STARTUP + kind + struct.pack("!I", length) for kind in (b"p", b"Q") for length in (2**31 + 8, 2**32 - 1)),
         STARTUP + Query(b"select 1").encode(),
         STARTUP + b"p" + struct.pack("!i", 3),
         STARTUP + b"p" + struct.pack("!i", 8) + b"ABCD",
     ],
 )
 def test_what_is_no_login_gets_one_fatal_error_and_the_end(calm: Relay, opening: bytes) -> None:
+    """CVE-2026-107348 of PgBouncer: a length above 2^31 made it run in circles."""
     with calm.socket() as client:
         client.sendall(opening)
 
@@ -106,6 +108,9 @@ def test_what_is_no_packet_of_the_protocol_is_closed_without_a_message(calm: Rel
 
 
 FIRST = b"n,,n=,r=abcdefghijklmnop"
+STARTUPS = [
+    StartupMessage({"user": user, "database": base}).encode() for user in ("ada", "bob") for base in ("shop", "nowhere")
+]
 
 
 def chosen(words: bytes, mechanism: bytes = b"SCRAM-SHA-256", length: int | None = None) -> bytes:
@@ -117,6 +122,8 @@ def chosen(words: bytes, mechanism: bytes = b"SCRAM-SHA-256", length: int | None
 @pytest.mark.parametrize(
     "packets",
     [
+        *((startup,) for startup in STARTUPS),
+        *((chosen(FIRST), startup) for startup in STARTUPS),
         (codec.frame(b"p"),),
         (codec.frame(b"p", b"SCRAM-SHA-256"),),
         (codec.frame(b"p", b"SCRAM-SHA-256\0"),),
@@ -143,7 +150,8 @@ def chosen(words: bytes, mechanism: bytes = b"SCRAM-SHA-256", length: int | None
     ],
 )
 def test_a_malformed_scram_packet_ends_its_own_login_alone(calm: Relay, packets: tuple[bytes, ...]) -> None:
-    """As those that ended PgBouncer in 2026."""
+    """CVE-2026-6664 of PgBouncer: a length in one went past the end, and ended all sessions before any password was
+    read. CVE-2026-107350: a second startup message, in the middle of a login, was believed who it is that logs in."""
     with calm.socket() as client:
         client.sendall(STARTUP)
         assert client.recv(10_000).startswith(b"R")
@@ -156,6 +164,16 @@ def test_a_malformed_scram_packet_ends_its_own_login_alone(calm: Relay, packets:
     error = ErrorResponse.decode(answer)
     assert error.fields["V"] == "FATAL"
     assert error.sqlstate in ("08P01", "28P01", "28000")
+    with psycopg.connect(calm.dsn()) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("options", ["-c=", "-c =", "--=", "-c =1 -c=", "-c\\ ="])
+def test_an_option_without_a_name_ends_its_own_login_alone(calm: Relay, options: str) -> None:
+    """CVE-2026-107349 of PgBouncer: an empty name made it run in circles, before any password was read."""
+    with pytest.raises(psycopg.OperationalError, match="unrecognized configuration parameter"):
+        psycopg.connect(calm.dsn(), options=options, connect_timeout=10)
+
     with psycopg.connect(calm.dsn()) as connection:
         assert connection.execute("select 1").fetchone() == (1,)
 
