@@ -384,7 +384,7 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
                 path, f"{words}: no statement calls them, so it can be counted and tested for NULL, nothing else"
             )
         elif column.type.is_ambiguous and not rules.hides(column):
-            words = f'"{column.name}" is an enum with an implicit cast, so PostgreSQL has several operators to compare it'
+            words = f'"{column.name}" is an enum with an implicit cast, so PostgreSQL has several operators for it'
             yield note(path, f"{words}: analysts compare its text", "make the cast again AS ASSIGNMENT")
 
 
