@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 import psycopg
@@ -25,8 +25,9 @@ from proxy.load_config import (
     open_ledger,
     tell,
 )
-from proxy.log import warn
+from proxy.log import event, warn
 from proxy.policy_in_force import Freeze, begin_period, with_kept_bounds
+from proxy.process_wall import WITHOUT_SECCOMP
 from proxy.session.sessions import Sessions
 from proxy.settings import Settings
 from proxy.synopses.cubes import CubeMaker, CubeShelf
@@ -79,6 +80,9 @@ async def open_components(
     await begin_period(policy, ledger)
     planner = await PlannerPool.start(size=settings.workers)
     stack.push_async_callback(planner.close)
+    event("planner_started", **asdict(planner.wall))
+    if not planner.wall.seccomp:
+        tell(f"warning: {WITHOUT_SECCOMP}")
     await planner.load(policy, catalog)
     rulebook = Rulebook.of(policy, catalog, 0)
     service = Service(rulebook, planner, engine, ledger, noise=OpenDPNoise(), clock=system_clock, load=load)

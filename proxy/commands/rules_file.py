@@ -21,6 +21,7 @@ from proxy.ledger.periods import begun as find_begun
 from proxy.load_config import ConfigurationError, ledger_home, ledger_place, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
 from proxy.policy_in_force import Freeze, as_words, put_bounds, read_kept
+from proxy.process_wall import WITHOUT_SECCOMP, find_wall
 from proxy.settings import Settings
 from proxy.twin.server_programs import collation_notes, version_for
 from rules.accounting.bets import MOST_PROTECTING, whose, wins_words
@@ -117,6 +118,8 @@ def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None, source
     yield from map(_unreadable, look.missing.items())
     yield from (warning("database", risk) for risk in look.risks)
     yield from _about_twin(look.catalog)
+    if not find_wall().seccomp:
+        yield note("database", WITHOUT_SECCOMP)
     accounts = load_accounts(policy, rules, secrets.token_bytes(32))
     unset = {str(path[1]) for path in source.unset if len(path) > 1}
     yield from (warning("logins", words) for words in find_oddities(policy, rules, accounts, unset))

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from proxy.plain_data import Codec, Form
+from proxy.process_wall import Wall
 from rules import refusal as refusals
 from rules.catalog import Catalog
 from rules.mechanisms.release_plan import GroupLists, GroupProduct
@@ -24,6 +25,11 @@ LENGTH: Final = struct.Struct("!I")
 MOST_ANSWER_BYTES: Final = 32 * 1024 * 1024  # a plan of 100,000 groups has some
 _STATEMENT_BYTES: Final = 2_048  # of one in a reading, besides its own text: a refusal, a name
 _MOST_TIMES: Final = 64  # that a reading is longer than its text: FROM a, a, a names many tables
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The first question: which walls a worker has raised around itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Read:
     text: str
 
 
-Question = Load | Read | Request
+Question = Begin | Load | Read | Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,7 @@ FORMS: Final = (
 SHARED: Final = (Type,)
 
 QUESTIONS: Final[Codec[Question]] = Codec(Question, FORMS)
+BEGUN: Final[Codec[Wall]] = Codec(Wall)
 LOADED: Final[Codec[None]] = Codec(type(None))
 READ: Final[Codec[Reading | Refusal]] = Codec(Reading | Refusal, FORMS)
 PLANNED: Final[Codec[Plan | NeedsInner | Refusal]] = Codec(Plan | NeedsInner | Refusal, FORMS, SHARED)

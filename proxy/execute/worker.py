@@ -1,23 +1,30 @@
 """A worker: reads and plans statements in a process of its own, which may be killed.
 
 Both SQL parsers can be driven to death by a hostile text, or worse be made to serve it, so they never run in the proxy.
-`pipe` says what crosses, over the pipes that the parent made; nobody else can write to them.
+`pipe` says what crosses, over the pipes that the parent made; nobody else can write to them. Before the first question
+the process gives up files, sockets and processes; `load_late_files` has read what it would open later.
 """
 
+import encodings
 import os
 import resource
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import BinaryIO, TypeVar
+from zoneinfo import ZoneInfo, available_timezones
 
-from proxy.execute.pipe import LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load, Question, Read
+from proxy.execute.pipe import BEGUN, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Begin, Load, Question, Read
 from proxy.garbage import look_seldom
 from proxy.log import start_logging, warn
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed
 from proxy.process_isolation import expendable
+from proxy.process_wall import Wall, raise_wall
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.planner.plan import NeedsInner, Plan, Request
@@ -26,6 +33,7 @@ from rules.policy.model import Policy
 from rules.refusal import Mismatch, Refusal, TooComplex
 from rules.replay import DraftingKernel, Kernel
 from rules.sql.read import read
+from rules.values.value import find_zone
 
 Answer = TypeVar("Answer")
 
@@ -35,7 +43,10 @@ DEEPEST = 20_000  # calls within calls: what `rules.sql.limits` lets through nee
 
 
 class _State:
-    """The rules that plans are made by."""
+    """The walls around this process, and the rules that plans are made by."""
+
+    def __init__(self, wall: Wall) -> None:
+        self.wall = wall
 
     rules: tuple[Policy, Catalog, Kernel] | None = None
 
@@ -48,8 +59,9 @@ def main() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing but answers may reach the pipe
     start_logging()
+    zones = load_late_files()
+    state = _State(raise_wall())
     look_seldom(NEW_OBJECTS)
-    state = _State()
     while (head := requests.read(LENGTH.size)) and len(head) == LENGTH.size:
         (size,) = LENGTH.unpack(head)
         try:
@@ -58,10 +70,22 @@ def main() -> None:
             warn("question_malformed")
             return
         _reply(answers, _answer(state, question))
+    del zones  # held until here
+
+
+def load_late_files() -> Collection[ZoneInfo | None]:
+    """Read all that a statement may need of the disk. Time zones are found as long as the result is held."""
+    for module in iter_modules(encodings.__path__):
+        with suppress(ImportError):  # of other systems
+            import_module(f"encodings.{module.name}")
+    read("SELECT 1")
+    return [find_zone(name) for name in available_timezones()]
 
 
 def _answer(state: _State, question: Question) -> bytes:
     match question:
+        case Begin():
+            return BEGUN.encode(state.wall)
         case Load(policy, catalog):
             state.rules = policy, catalog, DraftingKernel(Ground(policy, catalog))
             look_seldom(NEW_OBJECTS)

@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from proxy.execute.load_limits import FairSemaphore
-from proxy.execute.pipe import LOADED, PLANNED, QUESTIONS, READ, Load, Question, Read, fits
+from proxy.execute.pipe import BEGUN, LOADED, PLANNED, QUESTIONS, READ, Begin, Load, Question, Read, fits
 from proxy.execute.worker_process import Worker, WorkerDied
 from proxy.log import event, warn
 from proxy.metrics import WORKERS_ENDED
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed, TooDeep
+from proxy.process_wall import NO_WALL
 from proxy.recent_values import RecentValues
 from rules.catalog import Catalog
 from rules.planner.plan import NeedsInner, Plan, Request
@@ -55,6 +56,7 @@ class PlannerPool:
         self._rules: bytes | None = None  # as each worker is told them
         self._generation = 0
         self._is_closed = False
+        self.wall = NO_WALL  # of the worker that was started last
         self._readings: RecentValues[str, Reading] = RecentValues(REMEMBERED)
 
     @classmethod
@@ -201,7 +203,7 @@ class PlannerPool:
             place.worker, place.generation = await Worker.start(), 0
             if self._is_closed:  # meanwhile
                 place.worker.kill()
-            await place.worker.ask(QUESTIONS.encode(Read("SELECT 1")), READ.decode, START_SECONDS)
+            self.wall = await place.worker.ask(QUESTIONS.encode(Begin()), BEGUN.decode, START_SECONDS)
         except (OSError, WorkerDied, Malformed) as error:  # a TimeoutError is an OSError
             warn("worker_not_started", kind=type(error).__name__)
             raise Unavailable("the planner cannot be started") from None

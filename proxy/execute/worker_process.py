@@ -45,7 +45,8 @@ class Worker(asyncio.SubprocessProtocol):
             *(command or (sys.executable, "-m", "proxy.execute.worker")),
             stderr=None,  # ours
             start_new_session=True,  # a Ctrl-C is the proxy's to handle
-            env=bare_environment("PYTHON", "VIRTUAL_ENV"),  # ours has passwords of the real database and the ledger
+            # ours has passwords of the real database and the ledger; and Landlock holds one thread
+            env={**bare_environment("PYTHON", "VIRTUAL_ENV"), "OPENBLAS_NUM_THREADS": "1"},
         )
         return worker
 

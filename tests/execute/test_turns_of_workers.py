@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.execute.pipe import LOADED, QUESTIONS, READ, Load, Read
+from proxy.execute.pipe import BEGUN, LOADED, QUESTIONS, READ, Begin, Load, Read
 from proxy.execute.worker_pool import PlannerPool
 from proxy.execute.worker_process import Worker, WorkerDied
 from proxy.plain_shapes import Malformed, TooDeep
+from proxy.process_wall import NO_WALL
 from rules.refusal import Refusal
 from rules.sql.statement import Kind, Reading, Statement
 from tests.policy.test_check import CATALOG, policy
@@ -59,7 +60,13 @@ class Puppet:
         try:
             if fate in ENDS:
                 raise ENDS[fate]
-            answered.set_result(read(LOADED.encode(None) if isinstance(question, Load) else READ.encode(said)))
+            match question:
+                case Begin():
+                    answered.set_result(read(BEGUN.encode(NO_WALL)))
+                case Load():
+                    answered.set_result(read(LOADED.encode(None)))
+                case _:
+                    answered.set_result(read(READ.encode(said)))
         except (WorkerDied, TimeoutError, Malformed) as error:
             answered.set_exception(error)
 
