@@ -30,10 +30,13 @@ from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
+from rules.values import domain
+from rules.values.domain import Values
 from rules.values.expression import TRUE, Apply, Column, Expression
 from rules.values.types import FLOAT8, INT8, INTERVAL, KEY_KINDS, NUMERIC, Type, hint_for
 
 _LEAST_STEP = Fraction(1, 10**12)  # of a constant that is summed
+_LONGEST_LIST = 1_000_000  # of different values
 _AVERAGE_DIGITS = 16  # as avg of integers prints them
 
 
@@ -165,8 +168,18 @@ def _distinct(argument: Expression, tested: Expression, binding: Binding, facts:
         return Recipe((k.Units(tested),), lambda numbers: Count(numbers[0]), INT8)
     if argument.type.kind not in KEY_KINDS:
         raise NotSupported(f"count(DISTINCT …) of {argument.type.sql} is not supported", hint=hint_for(argument.type))
-    part = k.Distinct(value_where(argument, tested))
-    return Recipe((part,), lambda numbers: Count(numbers[0]), INT8)
+    part, most = k.Distinct(value_where(argument, tested)), _most_values(argument)
+    return Recipe((part,), lambda numbers: Count(numbers[0], most=most), INT8)
+
+
+def _most_values(argument: Expression) -> int | None:
+    """How many different values there can be: those of a complete list that conditions leave."""
+    image = argument.domain
+    if isinstance(argument, Column):
+        if argument.type.kind in ("numeric", "float"):  # which have NaN
+            return None
+        image = domain.intersect(image, argument.declared) if isinstance(argument.declared, Values) else image
+    return domain.number_of_items(image, _LONGEST_LIST)
 
 
 def is_unit(argument: Expression, facts: Facts) -> bool:

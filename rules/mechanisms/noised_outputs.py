@@ -29,6 +29,13 @@ class Count:
     measure: int  # which of the block's measures
     shown_bare: bool = False
     adds_up: bool = False  # counts of rows: those of groups are parts of that of all
+    most: int | None = None  # of different values of a list: it is shown as no less than 0 and no more than this
+
+    def held(self, number: int) -> int:
+        """The number that is shown."""
+        if self.most is not None:
+            return min(max(0, number), self.most)
+        return max(0, number) if self.shown_bare else number
 
 
 @frozen
@@ -169,8 +176,9 @@ def percent(level: Decimal) -> str:
 def margin_of_output(output: Output, laws: Mapping[int, Distribution], level: Decimal) -> Fraction | None:
     """The margin at a level of what has noise of these laws, by measure; None where it depends on the answer itself."""
     match output:
-        case Count(measure=measure):
-            return Fraction(laws[measure].margin(level))
+        case Count(measure=measure, most=most):
+            margin = laws[measure].margin(level)
+            return Fraction(margin if most is None else min(margin, most))
         case Sum(measure=measure, step=step):
             return laws[measure].margin(level) * step
         case CentredSum(halves=halves, count=count, middle=middle, step=step):

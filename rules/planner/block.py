@@ -9,7 +9,7 @@ from rules.aggregates.contributions import Contribution, Recipe, Selection, Typi
 from rules.aggregates.estimates import estimate, notices_of_reports
 from rules.aggregates.recipes import choose, chosen_rows, split
 from rules.algebra.joint_domains import joints
-from rules.algebra.nodes import Join, Node, expressions_in, scans_in, tied_in
+from rules.algebra.nodes import Filter, Join, Node, Project, Scan, expressions_in, scans_in, tied_in
 from rules.bind.expression import Binding
 from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
@@ -127,14 +127,16 @@ def draft_block(
     public = None if listing is None else listing.groups
     groups = None if public is None else len(public.rows)
     hides_empty = _hides_empty(site, public, request)
-    beside = (Count(),) if hides_empty and recipes and not _are_summed(recipes) else ()
+    beside = _presence(site, keyed, recipes, is_single=is_single) if hides_empty else ()
     parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=is_private), *about, *beside)))
     bounding = auto.bounding(bounding, recipes, parts, node.facts, groups, finds_first=finds_first)
     capped = tuple(part for part in parts if isinstance(part, Sum) and part.total is not None)
     bounding = replace(bounding, vectors=vectors_of(parts, (*bounding.own, *capped)))
     _check_choices(parts, public)
     check_size(aggregates.bars, 0 if public is None else len(public.rows), request.confidence)
-    notices += _notices(site, keyed, recipes, bounding, context, is_private=is_private, hides_empty=hides_empty)
+    notices += _notices(site, keyed, recipes, bounding, context, is_private=is_private)
+    if public is not None and site.keys and not parts:
+        notices += ("every value that is listed is shown: no row was counted, and some may have none",)
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     keyed = replace(keyed, columns=columns)
     names = CanonicalNames.of(keyed, relation, counted, context.time_zone, kernel, context.catalog)
@@ -147,7 +149,7 @@ def draft_block(
         site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts, asks_cut=asks_cut, adds_up=adds_up,
         about=about, is_in_one=in_one, finds_first=finds_first,
         remarks=_remarks(site.source.node, keyed, recipes, request),
-        hides_empty=hides_empty and bool(recipes), counted=next(iter(beside), None),
+        hides_empty=hides_empty and bool(recipes or beside), counted=next(iter(beside), None),
     )  # fmt: skip
 
 
@@ -179,12 +181,10 @@ def _notices(
     context: PlannerContext,
     *,
     is_private: bool,
-    hides_empty: bool,
 ) -> tuple[str, ...]:
     """Say what the answer leaves out or adds: undeclared values, reports, rows of other units, totals, limits."""
     notices = tuple(other.notice for other in keyed.others)
     notices += notices_of_reports(recipes, keyed.keys, site.source.node, context.policy, is_listed=not is_private)
-    notices += _listed(recipes, hides_empty=hides_empty)
     notices += _tied(keyed.source.node) + _rolled_up(site, is_private=is_private)
     return notices + limited(bounding, _parts(recipes, needs_units=False), is_private=is_private)
 
@@ -221,11 +221,29 @@ def _hides_empty(site: BlockSite, public: PublicGroups | None, request: Request)
     return len(public.rows) > 1 and not site.source.node.facts.absent
 
 
-def _listed(recipes: tuple[Recipe, ...], *, hides_empty: bool) -> tuple[str, ...]:
-    """Say of groups without any number, of which none is left out, that nothing was counted."""
-    return ("the groups are those that are listed: no row was counted, and some may have none",) if (
-        hides_empty and not recipes
-    ) else ()  # fmt: skip
+def _presence(
+    site: BlockSite, keyed: Keyed, recipes: tuple[Recipe, ...], *, is_single: bool
+) -> tuple[Count | Units, ...]:  # fmt: skip
+    """Return what is counted to tell which groups are empty, where no aggregate says it.
+
+    SELECT DISTINCT of a whole table is its list. Elsewhere units are counted: one with many rows is in few groups.
+    """
+    if recipes:
+        return () if _are_summed(recipes) else (Count(),)
+    if _is_whole_table(site.source.node, ids_in(*keyed.keys)):
+        return ()
+    unit = keyed.source.node.facts.unit
+    return (Count(),) if is_single or unit is None or unit.column is None else (Units(),)
+
+
+def _is_whole_table(node: Node, keys: frozenset[int]) -> bool:
+    """Whether only conditions on the keys leave out rows of a table, which their list follows."""
+    match node:
+        case Filter(source=source, condition=condition) if ids_in(condition) <= keys:
+            return _is_whole_table(source, keys)
+        case Project(source=source):
+            return _is_whole_table(source, keys)
+    return isinstance(node, Scan)
 
 
 def _are_summed(recipes: tuple[Recipe, ...]) -> bool:

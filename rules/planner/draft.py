@@ -103,7 +103,7 @@ class Draft:
     finds_first: bool = False  # whether units count in all groups, which are found before
     remarks: tuple[str, ...] = ()  # on the statement's own words, which EXPLAIN repeats
     hides_empty: bool = False  # whether listed groups are left out whose numbers could be noise alone
-    counted: Count | None = None  # the rows by which this is decided, where no aggregate can say it
+    counted: Count | Units | None = None  # the rows or units by which this is decided, where no aggregate can say it
     top: int | None = None  # so many groups are chosen, and no other is answered
 
     @property
@@ -150,8 +150,8 @@ class Draft:
         return weights + ladders + finder + (weight_of_report(self.groups, weights),) * self.asks_cut
 
     def _with_counted(self, weights: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-        """The weights of vectors, with a tenth of all for a count that is not shown."""
-        if self.counted is None:
+        """The weights of vectors, with a tenth of all for a count that is not shown, unless it is all that is asked."""
+        if self.counted is None or not self.recipes:
             return weights
         place = next(number for number, vector in enumerate(self.bounding.vectors) if self.counted in vector)
         own = (sum(weights) - weights[place]) * _COUNTED / (1 - _COUNTED)
@@ -159,7 +159,14 @@ class Draft:
 
     def choosing(self, shown: Callable[[], int | None]) -> "Draft":
         """The draft of a block of which so many groups are shown, the largest. They are chosen where that is better."""
-        if self.groups is None or self.site.sets or self.bounding.ladders or self.asks_cut or self.keyed.others:
+        if (
+            self.groups is None
+            or self.counted
+            or self.site.sets
+            or self.bounding.ladders
+            or self.asks_cut
+            or self.keyed.others
+        ):
             return self
         if len(self.parts) != 1 or not isinstance(self.parts[0], Units) or (count := shown()) is None:
             return self

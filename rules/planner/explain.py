@@ -86,7 +86,8 @@ def _sizes(blocks: Sequence[Block], group_size: int) -> tuple[Size | None, ...]:
 def _empty_groups(size: Size, block: Block) -> Fact:
     """From which number on a group is shown, by the noise alone."""
     what = f"{float(size.number):,.3g} {size.what}" if size.what else f"a sum of {float(size.number):,.3g}"
-    counted = "; the rows are counted for this, with a tenth of epsilon" if block.counted is not None else ""
+    share = "a tenth of epsilon" if block.outputs else "all of epsilon"
+    counted = f"; the {size.what} are counted for this, with {share}" if block.counted is not None else ""
     most = "at most " if block.ladders else ""
     return "empty groups", f"left out; a group of {most}about {what} or more is shown{counted} (noisegate.empty_groups)"
 

@@ -111,7 +111,9 @@ def numbers_tested(block: Block) -> Tests:
     if not block.hides_empty:
         return {}
     if block.counted is not None:
-        return {Count(block.counted, adds_up=True): frozenset(range(len(block.outputs)))}
+        of = block.measures[block.counted]
+        adds_up = not (isinstance(of, Measure) and of.at_most_one)
+        return {Count(block.counted, adds_up=adds_up): frozenset(range(len(block.outputs)))}
     tests: dict[Output, frozenset[int]] = {}
     for place, output in enumerate(block.outputs):
         if (test := _test_of(output)) is not None:
@@ -173,7 +175,9 @@ def _passed(block: Block, cells: Sequence[Sequence[int]], laws: Sequence[Laws], 
         reach = Reach(own, missed)
         for place in places:
             few = outputs_of_few(block, cells[place])
-            passed[place] = any(not few >= of and not reach.is_within(test, cells[place]) for test, of in tests.items())
+            passed[place] = any(
+                not (of and few >= of) and not reach.is_within(test, cells[place]) for test, of in tests.items()
+            )
     return passed
 
 

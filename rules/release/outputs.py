@@ -127,8 +127,8 @@ def norm_sub(numbers: Sequence[int], total: int | None = None) -> tuple[int, ...
 def show(output: Output, measures: Sequence[int]) -> Text:
     """The text of one output for one group, from that group's noised measures."""
     match output:
-        case Count(measure=measure, shown_bare=shown_bare):
-            return str(max(0, measures[measure]) if shown_bare else measures[measure])
+        case Count(measure=measure):
+            return str(output.held(measures[measure]))
         case Sum() | CentredSum():
             return show_number(output, lattice_number(output, measures))
         case Average(digits=digits):
@@ -170,7 +170,7 @@ def show_number(output: Count | Sum | CentredSum, number: int) -> str:
     """So many of these parts as a text."""
     match output:
         case Count():
-            return str(number)
+            return str(output.held(number))
         case Sum(step=step, digits=digits, most=most):
             return _decimal(*_within(most, number * step.numerator, step.denominator), digits)
         case CentredSum(step=step, digits=digits, most=most):
@@ -251,8 +251,9 @@ def replicated(output: Output, measures: list[Matrix]) -> Matrix | None:
     """The output of every replicate, NaN where it is NULL; None for an output that doubles do not tell well enough."""
     with np.errstate(all="ignore"):  # what is not defined is NaN, and is asked for below
         match output:
-            case Count(measure=measure, shown_bare=shown_bare):
-                return np.maximum(measures[measure], 0.0) if shown_bare else measures[measure]
+            case Count(measure=measure, shown_bare=shown_bare, most=most):
+                least = 0.0 if shown_bare or most is not None else None
+                return measures[measure] if least is None else np.clip(measures[measure], least, most)
             case Sum(measure=measure, step=step):
                 return measures[measure] * float(step)
             case CentredSum(halves=halves, count=count, step=step, middle=middle):

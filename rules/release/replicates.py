@@ -157,8 +157,7 @@ class _Part:
 
     def _counts(self, output: Count, cell: Cell) -> Text:
         number, draws = cell[output.measure], self.noise[output.measure] or (0,)
-        moved = (max(0, number - draw) for draw in draws) if output.shown_bare else (number - draw for draw in draws)
-        return f"{{{','.join(map(str, moved))}}}"
+        return f"{{{','.join(str(output.held(number - draw)) for draw in draws)}}}"
 
     def _ends(self, output: Output, end: BarEnd) -> list[Text]:
         """The replicate at the bar's quantile, as percentile_disc finds it; what is shown of it is computed exactly."""
@@ -185,7 +184,9 @@ class _Part:
             return None
         moved = list(cell)
         moved[output.measure] += (reach := self.laws[output.measure].margin(self.block.level))
-        is_clamped = isinstance(output, Count) and output.shown_bare and cell[output.measure] < reach
+        is_clamped = isinstance(output, Count) and (
+            output.most is not None or (output.shown_bare and cell[output.measure] < reach)
+        )
         return None if is_clamped else show(output, moved)
 
     def _distances(self, output: Output) -> Matrix:

@@ -111,3 +111,21 @@ def test_a_mark_of_rows_is_refused_with_what_does_it_better(session: Session) ->
         session.execute("SET noisegate.mark = rows")
 
     assert refusal.value.diag.message_hint == "noisegate.empty_groups = hide leaves out groups that are only noise."
+
+
+def test_distinct_values_of_some_rows_are_those_that_people_have(session: Session, told: list[str]) -> None:
+    """They follow from the same numbers as GROUP BY with a count of people, and cost nothing once that was answered."""
+    session.execute("SELECT status, count(DISTINCT customer_id) FROM orders WHERE amount < 450 GROUP BY status")
+    told.clear()
+
+    rows = session.execute("SELECT DISTINCT status FROM orders WHERE amount < 450 ORDER BY status").fetchall()
+
+    assert rows == [("open",), ("paid",), ("sent",), ("returned",)]
+    assert any("ε 0 spent" in notice for notice in told)
+    assert not any("every value that is listed" in notice for notice in told)
+
+
+def test_distinct_values_of_a_whole_table_are_its_list(session: Session, told: list[str]) -> None:
+    assert len(session.execute("SELECT DISTINCT city FROM customers").fetchall()) == 5
+
+    assert any("every value that is listed is shown: no row was counted" in notice for notice in told)

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from rules.mechanisms.release_plan import Block, Choice
+from rules.mechanisms.release_plan import Block, Choice, Measure
 from tests.planner.planned import Planner
 
 
@@ -55,3 +55,49 @@ def test_where_a_count_or_a_sum_is_asked_for_nothing_more_is_counted(planner: Pl
     block = block_of(planner, f"SELECT status, max(amount), {more} FROM orders GROUP BY status")
 
     assert block.hides_empty and block.counted is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "customers WHERE birth_date > '2000-01-01'",
+        "customers WHERE city <> 'Lyon' AND is_vip",
+        "customers AS c JOIN orders AS o ON o.customer_id = c.id",
+        "customers WHERE id IN (SELECT customer_id FROM orders)",
+        "(SELECT city FROM customers WHERE is_vip) AS c",
+    ],
+)
+def test_distinct_values_of_some_rows_are_those_whose_people_are_counted(planner: Planner, rows: str) -> None:
+    distinct, grouped = (
+        block_of(planner, sql.format(rows))
+        for sql in ("SELECT DISTINCT city FROM {}", "SELECT city FROM {} GROUP BY city")
+    )
+    (whole,) = planner.plan(f"SELECT DISTINCT city FROM {rows}", empty_groups="show").blocks
+
+    assert distinct.counted == 0 and distinct.epsilon == 1 and not distinct.outputs
+    assert (distinct.statement, distinct.measures) == (grouped.statement, grouped.measures)
+    assert whole.epsilon == 0 and any("every value that is listed is shown" in notice for notice in whole.notices)
+
+
+def test_a_person_is_counted_once_for_each_distinct_value(planner: Planner) -> None:
+    block = block_of(planner, "SELECT DISTINCT status FROM orders WHERE amount > 5")
+    (measure,) = block.measures
+
+    assert isinstance(measure, Measure) and measure.at_most_one
+    assert measure.sensitivity == 4 * measure.factor  # the statuses, not the 40 rows
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DISTINCT city FROM customers",
+        "SELECT DISTINCT city FROM customers WHERE city IS NOT NULL LIMIT 1000",
+        "SELECT DISTINCT city FROM customers WHERE city LIKE '%o%'",
+        "SELECT DISTINCT upper(city) FROM (SELECT city FROM customers) AS c",
+    ],
+)
+def test_distinct_values_of_a_whole_table_are_its_list(planner: Planner, sql: str) -> None:
+    block = block_of(planner, sql)
+
+    assert block.epsilon == 0 and not block.hides_empty
+    assert any("every value that is listed is shown" in notice for notice in block.notices)

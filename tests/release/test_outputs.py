@@ -34,6 +34,14 @@ def test_a_count_is_cut_at_zero_only_where_it_is_shown_bare() -> None:
     assert show(Count(0, shown_bare=True), [-3]) == "0"
 
 
+@given(number=st.integers(-(2**62), 2**62), most=st.integers(0, 2**20))
+def test_a_count_of_listed_values_is_no_more_than_they_are(number: int, most: int) -> None:
+    shown = int(show(Count(0, most=most), [number]) or "")
+
+    assert 0 <= shown <= most
+    assert shown == number or not 0 <= number <= most
+
+
 def test_a_sum_is_its_integer_times_the_step() -> None:
     assert show(Sum(0, Fraction(1, 100), 2), [12_345]) == "123.45"
     assert show(Sum(0, Fraction(1, 8), 3), [-9]) == "-1.125"

@@ -253,6 +253,19 @@ def test_the_margin_of_a_count_is_that_of_the_notice(*, bare: bool) -> None:
     assert columns(block, noised)[-1] == (str(11 * reach),)
 
 
+@pytest.mark.parametrize("number", [-500, 0, 3, 9_000])
+def test_the_bar_of_a_count_of_listed_values_lies_in_the_list(number: int) -> None:
+    bars = tuple(Bar(0, end) for end in ("low", "high", "margin"))
+    block = replace(BLOCK, outputs=(Count(1, most=4),), output_types=("bigint",), bars=bars, level=Decimal("0.95"))
+    noised = Noised(GROUPS[:1], dict.fromkeys(range(3), (number,)), LAWS)
+
+    shown, low, high, moved = (int(column[0] or "") for column in columns(block, noised)[-4:])
+
+    assert 0 <= low <= shown <= high <= 4
+    assert 0 <= moved <= 4
+    assert margin_of_output(Count(1, most=4), LAWS, Decimal("0.95")) == 4
+
+
 def near(one: Decimal, other: Decimal, output: Output) -> None:
     """But for the last digit, to which a tie may be rounded either way."""
     digits = getattr(output, "digits", 0)
