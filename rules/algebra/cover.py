@@ -18,6 +18,7 @@ from rules.kept import KeptByIdentity
 from rules.values import domain
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.values.types import equality
+from rules.values.value import Span
 
 _DAYS_OR_MORE = (
     "year", "isoyear", "decade", "century", "millennium", "quarter", "month", "week", "day", "doy", "dow", "isodow",
@@ -161,6 +162,8 @@ def _is_plain(expression: Expression, number: int) -> bool:
             return _is_plain(inner, number)
         case Apply(name="cast", type=kind, arguments=(inner,)) if kind.is_time:
             return _is_plain(inner, number)
+        case Apply(name="shift", arguments=(inner, Constant(value=Span(microseconds=0)))):
+            return _is_plain(inner, number)  # by whole days or months, which keep the time of day
     return False
 
 

@@ -21,7 +21,7 @@ from rules.planner.compared_keys import can_be
 from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed, tables_of
 from rules.planner.referred_tables import referred
 from rules.planner.select_partitions import Item, KeyPart, item_of, own_part
-from rules.planner.tried_conditions import means_the_same, tried
+from rules.planner.tried_conditions import means_the_same, of_days, tried
 from rules.refusal import TooComplex
 from rules.sql.limits import check_size
 from rules.values import domain, value
@@ -216,7 +216,9 @@ class _Cover:
     def _try(self) -> None:
         """Conditions over columns of the keys of which all values are listed: the twin tries these."""
         columns = {column.id: column for key in self.keys for column in columns_in(key) if self._is_apart(column.id)}
-        for condition in tried(self.cover.conditions, self.keys, columns.values(), self.context.catalog.locale):
+        moments = (of_days(condition, self.context.setting) for condition in self.cover.conditions)
+        conditions = (*self.cover.conditions, *filter(None, moments))
+        for condition in tried(conditions, self.keys, columns.values(), self.context.catalog.locale):
             own = [columns[number] for number in sorted(ids_in(condition))]
             if all(Column(column.id, column.type) in self.lists or self._listed(column) for column in own):
                 self.tried.append(condition)

@@ -11,11 +11,15 @@ from rules.algebra.cover import is_of_days, is_over
 from rules.algebra.joint_domains import is_of_rows
 from rules.algebra.narrow import is_told
 from rules.catalog import DatabaseLocale
+from rules.functions.casts import cast_to
+from rules.functions.function import EvalContext
 from rules.planner.compared_keys import is_compared
 from rules.values.domain import Values
-from rules.values.expression import Apply, Column, Expression, ids_in
+from rules.values.expression import Apply, Column, Expression, condition, ids_in
+from rules.values.types import DATE
 
 _ORDERED: Final = frozenset(("<", "<=", ">", ">=", "greatest", "least"))
+_OF_DAYS: Final = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">=", "=": "="}
 _OF_LETTERS: Final = frozenset(
     "lower upper initcap ilike ~~* !~~* ~ ~* regexp_like regexp_replace regexp_substr regexp_count substring".split()
 )
@@ -27,13 +31,24 @@ def tried(
 ) -> Iterator[Expression]:
     """Those over such columns of the keys alone that say more than is known of the keys without them."""
     listed = {column.id: column for column in columns if column.type.base != "bpchar"}  # whose blanks count at times
-    for condition in conditions:
-        if not is_over(condition, listed.keys()) or _is_known(condition, keys):
+    for holding in conditions:
+        if not is_over(holding, listed.keys()) or _is_known(holding, keys):
             continue
-        own = [listed[number] for number in ids_in(condition)]
-        are_of_days = all(is_of_days(condition, column.id) for column in own if column.type.is_time)
-        if are_of_days and _is_alike(condition, own, locale):
-            yield condition
+        own = [listed[number] for number in ids_in(holding)]
+        are_of_days = all(is_of_days(holding, column.id) for column in own if column.type.is_time)
+        if are_of_days and _is_alike(holding, own, locale):
+            yield holding
+
+
+def of_days(holding: Expression, setting: EvalContext) -> Expression | None:
+    """Return what a comparison of two moments says of their days: an order after a sign-up is on its day, or later."""
+    match holding:
+        case Apply(name=name, sql=sql, arguments=(one, other)) if name in _OF_DAYS and sql == f"({{0}} {name} {{1}})":
+            if not (one.type.is_time and other.type.is_time and ids_in(one) and ids_in(other)):
+                return None
+            days = (cast_to(moment, DATE, setting) for moment in (one, other))
+            return condition(_OF_DAYS[name], f"({{0}} {_OF_DAYS[name]} {{1}})", *days)
+    return None
 
 
 def means_the_same(expression: Expression, columns: list[Column], locale: DatabaseLocale) -> bool:

@@ -14,7 +14,7 @@ from rules.planner.tried_conditions import tried
 from rules.values.domain import Values
 from rules.values.expression import Apply, Column, Constant
 from rules.values.types import BOOLEAN, TEXT, Type
-from tests.planner.planned import Planner
+from tests.planner.planned import Planner, planned
 from tests.support import shop
 
 ITEMS = "FROM order_items JOIN products AS p ON p.id = product_id"
@@ -201,3 +201,43 @@ def test_labels_of_other_letters_are_not_folded(kind: Type, label: str, *, is_tr
     condition = Apply("ilike", "({0} ILIKE {1})", (column, Constant(TEXT, "%f%", "%f%")), BOOLEAN)
 
     assert list(tried([condition], (column,), [column], DatabaseLocale())) == [condition] * is_tried
+
+
+MONTHS_SINCE = (
+    "(extract(year FROM o.ordered_at) - extract(year FROM c.joined)) * 12 "
+    "+ extract(month FROM o.ordered_at) - extract(month FROM c.joined)"
+)
+
+
+@pytest.fixture
+def dated(planner: Planner) -> Planner:
+    """A shop whose rules bound both moments of a cohort."""
+    bounded = "joined: {lower: 2023-01-01, upper: 2024-12-31}"
+    return replace(planner, rules=planner.rules.replace("email: hidden", f"email: hidden\n      {bounded}"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "ages"),
+    [
+        ("o.ordered_at >= c.joined", range(36)),
+        ("c.joined < o.ordered_at", range(36)),
+        (f"{MONTHS_SINCE} >= 0", range(36)),
+        ("o.ordered_at BETWEEN c.joined AND c.joined + interval '30 days'", range(3)),
+        ("o.ordered_at > c.joined AND o.ordered_at < c.joined + interval '3 months'", range(4)),
+        ("o.ordered_at::date = c.joined::date", range(1)),
+    ],
+)
+def test_cohorts_have_the_ages_that_conditions_between_their_moments_leave(
+    dated: Planner, condition: str, ages: range
+) -> None:
+    """And every cell that has rows."""
+    sql = f"""SELECT to_char(c.joined, 'YYYY-MM'), ({MONTHS_SINCE})::int AS age, count(*) {ORDERS}
+              WHERE c.joined >= '2024-01-01' AND {condition} GROUP BY 1, 2"""
+    (block,) = planned(dated, sql).blocks
+    assert isinstance(block.groups, PublicGroups)
+    cells = set(block.groups.rows)
+
+    assert {int(age or "") for _, age in cells} <= set(ages)
+    assert len(cells) < 12 * 36
+    truth = {(month, str(age)) for month, age, _ in dated.truth(sql) if month <= "2024-12"}
+    assert truth <= cells
