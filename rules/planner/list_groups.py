@@ -217,7 +217,7 @@ class _Cover:
         """Conditions over columns of the keys of which all values are listed: the twin tries these."""
         columns = {column.id: column for key in self.keys for column in columns_in(key) if self._is_apart(column.id)}
         moments = (of_days(condition, self.context.setting) for condition in self.cover.conditions)
-        conditions = (*self.cover.conditions, *filter(None, moments))
+        conditions = [*self.cover.conditions, *(condition for condition in moments if condition is not None)]
         for condition in tried(conditions, self.keys, columns.values(), self.context.catalog.locale):
             own = [columns[number] for number in sorted(ids_in(condition))]
             if all(Column(column.id, column.type) in self.lists or self._listed(column) for column in own):
