@@ -39,14 +39,7 @@ class Truth:
 
 
 def argument_of(written: Expression, tested: Expression, setting: EvalContext, *, name: str) -> Argument:
-    """The value without what chooses rows, of the type that was written where it is shown, and the whole condition.
-
-    Example:
-        >>> paid, amount = Column(1, BOOLEAN, name="paid"), Column(2, INT4, name="amount")
-        >>> written = case(((paid, amount),), Constant(INT4, None), EvalContext())
-        >>> find_argument(written, TRUE, EvalContext(), name="avg") == Argument(amount, paid)
-        True
-    """
+    """The value without what chooses rows, of the type that was written where it is shown, and the whole condition."""
     value, conditions = written, [tested]
     while (found := _chosen(value, setting, is_sum=name == "sum")) is not None:
         value, condition = found
