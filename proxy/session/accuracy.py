@@ -4,22 +4,21 @@ The probe and what follows are two statements, charged one after the other; whic
 plan and from what the first has released (`rules.release.within`).
 """
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
 from proxy.execute.service import Answer
-from proxy.session.interfaces import StatementService
-from proxy.session.prerequisites import Prerequisites, Run
+from proxy.session.inner_queries import plan_with_inner
+from proxy.session.private_session import PrivateSession, Run
 from proxy.wire.backend import Field
 from rules.accounting.store import Promise
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan, Request
-from rules.refusal import BudgetSpent, OutOfReach
+from rules.refusal import OutOfReach
 from rules.release.release import Noised
 from rules.release.within import (
     Demand,
@@ -46,123 +45,115 @@ _HINT: Final = (
 class _Bounded:
     """A statement, and how far noise may move its answer."""
 
+    private: PrivateSession
     place: int | None
     request: Request
     run: Run
     within: Within
     limits: SettingLimits
 
-
-class Accuracy(Prerequisites):
-    """Plans statements of one session under noisegate.within."""
-
-    _service: StatementService
-    _analyst: str
-
-    @abstractmethod
-    async def _released(self, plan: Plan, run: Run) -> Sequence[tuple[Block, Noised]] | None: ...
-
-    @property
-    @abstractmethod
-    def _limits(self) -> SettingLimits: ...
-
-    async def _planned_as_asked(
-        self, place: int | None, request: Request, run: Run, columns: tuple[Field, ...]
-    ) -> tuple[Plan, tuple[str, ...], Answer | None]:
-        """The plan, what is to be told of it, and its answer where a probe is enough."""
-        within = run.settings.within
-        if within is None:
-            plan, _, notices = await self._planned(place, request, run)
-            return plan, notices, None
-        return await self._planned_within(place, request, run, within, columns)
-
-    async def _planned_within(
-        self, place: int | None, request: Request, run: Run, within: Within, columns: tuple[Field, ...]
-    ) -> tuple[Plan, tuple[str, ...], Answer | None]:
-        bounded = _Bounded(place, request, run, within, self._limits)
-        plan = await self._with_epsilon(bounded, bounded.limits.max_epsilon)
-        blocks = plan.blocks or plan.foreseen
-        if not blocks:
-            return plan, (), None
-        demands = demands_of(plan.results, blocks)
-        needs = needs_beforehand(demands, blocks, within)
-        if needs is not None:
-            plan, epsilon = await self._least(bounded, needs, plan, request.confidence, Decimal(0))
-            return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
-        bounded = replace(bounded, request=replace(request, delta=request.delta / 2))  # for each of two releases
-        if (kept := await self._kept_promise(bounded, plan)) is not None:
-            return *kept, None
-        probe = await self._with_epsilon(bounded, _probe_epsilon(bounded.limits))
-        if not probe.blocks:
-            return *await self._explained(bounded, demands, probe, plan), None
-        await self._compare(probe, columns, run)
-        answer = await self._answer_first(probe, run)
-        needs, at_least = needs_after(demands, answer.released, within, request.confidence)
-        rest = level_of_rest(request.confidence)
-        known = [noised.laws for _, noised in answer.released]
-        if are_met(needs, probe.blocks, known, rest):
-            return probe, _promised(within, needs, plan), answer
-        spent = Decimal(0) if answer.is_free else probe.epsilon
-        if bounded.limits.hides_few and not needs.promised:
-            raise _of_few(within, _paid(probe, answer))
-        if not needs.can_be_met:
-            most, size = bounded.limits.max_epsilon, bounded.limits.group_size
-            least = least_epsilon(at_least, blocks, most, rest, size)
-            raise too_small(within, most, least, _paid(probe, answer))
-        plan, epsilon = await self._least(bounded, needs, plan, rest, spent, _paid(probe, answer))
-        promise = Promise(epsilon, _promised(within, needs, plan))
-        await self._service.promises.keep(self._analyst, plan, within, promise)
-        own = (notice for notice in answer.notices if notice not in probe.notices)  # the answer repeats the others
-        notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in own)
-        return plan, (*notices, *promise.notices), None
-
-    async def _kept_promise(self, bounded: _Bounded, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
-        """The plan of a promise whose releases are all on the account, and still fresh: it costs nothing."""
-        promise = await self._service.promises.find(self._analyst, plan, bounded.within)
-        if promise is None:
-            return None
-        again = await self._with_epsilon(bounded, promise.epsilon)
-        if await self._released(again, bounded.run) is None:
-            return None
-        return again, promise.notices if again.blocks else (_ENOUGH, *promise.notices)
-
-    async def _explained(
-        self, bounded: _Bounded, demands: Sequence[Demand], probe: Plan, plan: Plan
-    ) -> tuple[Plan, tuple[str, ...]]:
-        """Explain: show what would be paid beside an answer that serves as the probe, or else the probe."""
-        released = await self._released(probe, bounded.run)
-        if released is None:
-            return probe, ("this is the probe; its answer tells what noisegate.within takes beside it",)
-        needs, _ = needs_after(demands, released, bounded.within, bounded.request.confidence)
-        rest = level_of_rest(bounded.request.confidence)
-        if are_met(needs, probe.foreseen, [noised.laws for _, noised in released], rest):
-            return probe, (_ENOUGH, *_promised(bounded.within, needs, plan))
-        if not needs.can_be_met:
-            return probe, ("an answer that you have is the probe, which cannot tell these numbers from noise",)
-        shown, epsilon = await self._least(bounded, needs, plan, rest, Decimal(0))
-        is_free = await self._released(shown, bounded.run) is not None
-        words = f"noisegate.within = {bounded.within.text} takes ε {epsilon:f} beside an answer that you have"
-        notice = _ENOUGH if is_free else words
-        return shown, (notice, *_promised(bounded.within, needs, plan))
-
-    async def _with_epsilon(self, bounded: _Bounded, epsilon: Decimal) -> Plan:
-        plan, _, _ = await self._planned(bounded.place, replace(bounded.request, epsilon=epsilon), bounded.run)
+    async def with_epsilon(self, epsilon: Decimal) -> Plan:
+        plan, _, _ = await plan_with_inner(self.private, self.place, replace(self.request, epsilon=epsilon), self.run)
         return plan
 
-    async def _least(
-        self, bounded: _Bounded, needs: Needs, plan: Plan, level: Decimal, spent: Decimal, paid: str = ""
-    ) -> tuple[Plan, Decimal]:
-        """The plan with about the least ε that is enough, and that ε. Shares are rounded, so it is tried."""
-        limits = bounded.limits
-        size, most = limits.group_size, limits.max_epsilon
-        epsilon = least_epsilon(needs, plan.blocks or plan.foreseen, most, level, size)
-        while epsilon is not None and (epsilon := max(epsilon, limits.min_epsilon)) + spent <= most:
-            plan = await self._with_epsilon(bounded, epsilon)
-            blocks = plan.blocks or plan.foreseen
-            if are_met(needs, blocks, [laws_of(block, group_size=size) for block in blocks], level):
-                return plan, epsilon
-            epsilon = _THREE.multiply(epsilon, _STEP)
-        raise _beyond(bounded, None if epsilon is None else epsilon + spent, paid)
+    async def released(self, plan: Plan) -> Sequence[tuple[Block, Noised]] | None:
+        """Find what the account has of all blocks of a plan."""
+        if not self.run.settings.reuse:
+            return None
+        private = self.private
+        return await private.service.find_released(
+            plan.blocks or plan.foreseen, analyst=private.analyst, session=private.session, time_zone=plan.time_zone
+        )
+
+
+async def plan_within(
+    private: PrivateSession, place: int | None, request: Request, run: Run, within: Within, columns: tuple[Field, ...]
+) -> tuple[Plan, tuple[str, ...], Answer | None]:
+    """The plan of a statement under noisegate.within, notices of it, and its answer where a probe is enough."""
+    bounded = _Bounded(private, place, request, run, within, private.limits)
+    plan = await bounded.with_epsilon(bounded.limits.max_epsilon)
+    blocks = plan.blocks or plan.foreseen
+    if not blocks:
+        return plan, (), None
+    demands = demands_of(plan.results, blocks)
+    needs = needs_beforehand(demands, blocks, within)
+    if needs is not None:
+        plan, epsilon = await _least(bounded, needs, plan, request.confidence, Decimal(0))
+        return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
+    bounded = replace(bounded, request=replace(request, delta=request.delta / 2))  # for each of two releases
+    if (kept := await _kept_promise(bounded, plan)) is not None:
+        return *kept, None
+    probe = await bounded.with_epsilon(_probe_epsilon(bounded.limits))
+    if not probe.blocks:
+        return *await _explained(bounded, demands, probe, plan), None
+    await private.compare(probe, columns, run)
+    answer = await private.answer(probe, run, is_first=True)
+    needs, at_least = needs_after(demands, answer.released, within, request.confidence)
+    rest = level_of_rest(request.confidence)
+    known = [noised.laws for _, noised in answer.released]
+    if are_met(needs, probe.blocks, known, rest):
+        return probe, _promised(within, needs, plan), answer
+    spent = Decimal(0) if answer.is_free else probe.epsilon
+    if bounded.limits.hides_few and not needs.promised:
+        raise _of_few(within, _paid(probe, answer))
+    if not needs.can_be_met:
+        most, size = bounded.limits.max_epsilon, bounded.limits.group_size
+        least = least_epsilon(at_least, blocks, most, rest, size)
+        raise too_small(within, most, least, _paid(probe, answer))
+    plan, epsilon = await _least(bounded, needs, plan, rest, spent, _paid(probe, answer))
+    promise = Promise(epsilon, _promised(within, needs, plan))
+    await private.service.promises.keep(private.analyst, plan, within, promise)
+    own = (notice for notice in answer.notices if notice not in probe.notices)  # the answer repeats the others
+    notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in own)
+    return plan, (*notices, *promise.notices), None
+
+
+async def _kept_promise(bounded: _Bounded, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
+    """The plan of a promise whose releases are all on the account, and still fresh: it costs nothing."""
+    private = bounded.private
+    promise = await private.service.promises.find(private.analyst, plan, bounded.within)
+    if promise is None:
+        return None
+    again = await bounded.with_epsilon(promise.epsilon)
+    if await bounded.released(again) is None:
+        return None
+    return again, promise.notices if again.blocks else (_ENOUGH, *promise.notices)
+
+
+async def _explained(
+    bounded: _Bounded, demands: Sequence[Demand], probe: Plan, plan: Plan
+) -> tuple[Plan, tuple[str, ...]]:
+    """Explain: show what would be paid beside an answer that serves as the probe, or else the probe."""
+    released = await bounded.released(probe)
+    if released is None:
+        return probe, ("this is the probe; its answer tells what noisegate.within takes beside it",)
+    needs, _ = needs_after(demands, released, bounded.within, bounded.request.confidence)
+    rest = level_of_rest(bounded.request.confidence)
+    if are_met(needs, probe.foreseen, [noised.laws for _, noised in released], rest):
+        return probe, (_ENOUGH, *_promised(bounded.within, needs, plan))
+    if not needs.can_be_met:
+        return probe, ("an answer that you have is the probe, which cannot tell these numbers from noise",)
+    shown, epsilon = await _least(bounded, needs, plan, rest, Decimal(0))
+    is_free = await bounded.released(shown) is not None
+    words = f"noisegate.within = {bounded.within.text} takes ε {epsilon:f} beside an answer that you have"
+    notice = _ENOUGH if is_free else words
+    return shown, (notice, *_promised(bounded.within, needs, plan))
+
+
+async def _least(
+    bounded: _Bounded, needs: Needs, plan: Plan, level: Decimal, spent: Decimal, paid: str = ""
+) -> tuple[Plan, Decimal]:
+    """The plan with about the least ε that is enough, and that ε. Shares are rounded, so it is tried."""
+    limits = bounded.limits
+    size, most = limits.group_size, limits.max_epsilon
+    epsilon = least_epsilon(needs, plan.blocks or plan.foreseen, most, level, size)
+    while epsilon is not None and (epsilon := max(epsilon, limits.min_epsilon)) + spent <= most:
+        plan = await bounded.with_epsilon(epsilon)
+        blocks = plan.blocks or plan.foreseen
+        if are_met(needs, blocks, [laws_of(block, group_size=size) for block in blocks], level):
+            return plan, epsilon
+        epsilon = _THREE.multiply(epsilon, _STEP)
+    raise _beyond(bounded, None if epsilon is None else epsilon + spent, paid)
 
 
 def _probe_epsilon(limits: SettingLimits) -> Decimal:
@@ -199,14 +190,6 @@ def _of_few(within: Within, paid: str) -> OutOfReach:
         detail=paid,
         hint="Ask about more units, or for fewer and larger groups.",
     )
-
-
-def unaffordable(refusal: BudgetSpent, within: Within | None) -> BudgetSpent:
-    """Tell a refusal of a charge under noisegate.within, where less of the session's own ε does not help."""
-    if within is None or not refusal.hint.startswith("SET noisegate.epsilon"):
-        return refusal
-    hint = f"Allow more error; or RESET noisegate.within, then {refusal.hint}"
-    return BudgetSpent(refusal.message, detail=refusal.detail, hint=hint)
 
 
 def too_small(within: Within, most: Decimal, epsilon: Decimal | None, paid: str) -> OutOfReach:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from proxy.session.interfaces import StatementService
+from proxy.execute.service import Service
 from proxy.session.prepared_statements import RESERVED, Prepared, PreparedStatements
 from rules.functions.function import LiteralSettings
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex, TooMany
@@ -94,7 +94,7 @@ _REFUSED: Final = frozenset(
 _UNADMITTED: Final = "ascii"  # reads what is the same in all encodings, and nothing else
 
 
-def find_refusal(statement: Statement, service: StatementService, names: PreparedStatements) -> Refusal | None:
+def find_refusal(statement: Statement, service: Service, names: PreparedStatements) -> Refusal | None:
     """Find why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
     if statement.kind is Kind.PREPARE and names.are_full:
         return TOO_MANY_PREPARED
@@ -135,7 +135,7 @@ def odd_strings() -> Refusal:
     )
 
 
-def is_plain(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+def is_plain(statement: Statement, service: Service, names: PreparedStatements) -> bool:
     """Return whether the twin may have a statement untouched, and unobserved."""
     if statement.kind is Kind.FORBIDDEN or (statement.name or "").startswith(RESERVED):
         return False
@@ -153,7 +153,7 @@ def needs_transaction(statement: Statement) -> bool:
     return statement.kind is Kind.DECLARE and _HOLD.search(statement.text) is None
 
 
-def may_touch(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+def may_touch(statement: Statement, service: Service, names: PreparedStatements) -> bool:
     """Return whether a statement names what may be closed, or a temporary view, which may read that."""
     return service.may_touch(statement) or names_view(statement, names)
 
@@ -162,14 +162,14 @@ def names_view(statement: Statement, names: PreparedStatements) -> bool:
     return any(names.may_be_view(relation.name) for relation in statement.relations)
 
 
-def may_be_private(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+def may_be_private(statement: Statement, service: Service, names: PreparedStatements) -> bool:
     """Return whether the tables that a statement names have to be resolved before it runs."""
     if statement.names_prepared:
         return True  # its name may have been prepared a moment ago
     return statement.kind in READS and statement.kind is not Kind.PREPARE and may_touch(statement, service, names)
 
 
-def needs_look(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+def needs_look(statement: Statement, service: Service, names: PreparedStatements) -> bool:
     """Return whether a statement, once prepared, may read protected tables or change names when it runs."""
     return (
         statement.kind in NAMES
@@ -179,7 +179,7 @@ def needs_look(statement: Statement, service: StatementService, names: PreparedS
     )
 
 
-def are_plain(reading: Reading, service: StatementService, names: PreparedStatements) -> bool:
+def are_plain(reading: Reading, service: Service, names: PreparedStatements) -> bool:
     return not reading.unreadable and all(is_plain(statement, service, names) for statement in reading.statements)
 
 
@@ -217,7 +217,7 @@ def without_answer(statement: Statement, position: int | None) -> Refusal:
     )
 
 
-def _setting_refusal(statement: Statement, service: StatementService) -> Refusal | None:
+def _setting_refusal(statement: Statement, service: Service) -> Refusal | None:
     """A value that no statement could be answered with is refused when it is SET, as far as it can be seen there."""
     try:
         for name, value in statement.settings:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Final
 
+from proxy.session.answer_private import answer_private
 from proxy.session.classify import (
     NESTED_EXECUTE,
     RESERVED_NAME,
@@ -216,7 +217,7 @@ class Extended:
             await self._relay.learn_lexis()  # the encoding of values and labels may have been set in this pipeline
             if bind.portal and prepared.statement.names_prepared:  # a portal that exists is told before the charge
                 await self._relay.ask(bind, Close(PORTAL, bind.portal), sync=False)
-            answered = await self._parts.private.answer(private_request, sync=False)
+            answered = await answer_private(self._parts.private, private_request, sync=False)
             if answered is None:
                 self._forward_bind(raw, bind.portal, prepared)
             else:

@@ -1,21 +1,10 @@
-"""Interfaces of a session: to the socket of its client, and to the service that reads, plans and answers statements."""
+"""Interfaces of a session: to the socket of its client, and to the relay."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from proxy.execute.public_rows import PublicRows
-from proxy.execute.repeated_statements import Promises
-from proxy.execute.service import Answer
-from proxy.execute.synopses import SynopsisState
-from proxy.execute.system_views import OwnRows
-from rules.accounting.budgets import PaidIn
-from rules.mechanisms.release_plan import Block
-from rules.planner.plan import NeedsInner, Plan, PreviewRows, PublicQuery, Request
 from rules.refusal import Refusal
-from rules.release.release import Noised
-from rules.sql.session_settings import SettingLimits
-from rules.sql.statement import Reading, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,73 +88,3 @@ class RelayOwner(Protocol):
 
     def denied(self, refusal: Refusal) -> None:
         """The twin has refused what is protected, and the client is told so in our words."""
-
-
-class StatementService(Protocol):
-    """`proxy.execute.service.Service`, as sessions see it. Whatever it does not do, it raises as a Refusal."""
-
-    @property
-    def limits(self) -> SettingLimits:
-        """Return what the rules in force say of one statement."""
-
-    def limits_of(self, analyst: str) -> SettingLimits:
-        """Return what they say of a statement of one analyst."""
-
-    def paid_in(self, analyst: str) -> PaidIn:
-        """Return the period and the role in which this analyst pays now."""
-
-    @property
-    def promises(self) -> Promises:
-        """Return what was promised for noisegate.within."""
-
-    async def read(self, text: str, analyst: str) -> Reading: ...
-
-    def may_touch(self, statement: Statement) -> bool: ...
-
-    def is_protected(self, schema: str, name: str) -> bool:
-        """Return whether the twin cannot answer what reads this table."""
-
-    def synopsis(self, schema: str) -> SynopsisState | None:
-        """The synopsis of this name, if the rules have one."""
-
-    def preview_rows(self, analyst: str) -> tuple[PreviewRows, ...]:
-        """Synthetic rows that previews show this analyst, where the rules say so."""
-
-    def find_plan(self, request: Request) -> Plan | NeedsInner | None:
-        """Return what `plan` would say, where it is at hand."""
-
-    def find_answer(self, plan: Plan, *, analyst: str, session: str) -> Answer | None:
-        """Return what `answer` would give with reuse, where it is at hand and costs nothing."""
-
-    async def plan(self, request: Request, analyst: str) -> Plan | NeedsInner: ...
-
-    @property
-    def public(self) -> PublicRows:
-        """Return the public tables of which the twin has no rows."""
-
-    async def read_public(
-        self, query: PublicQuery, width: int, *, analyst: str, zone: str, seconds: float
-    ) -> tuple[tuple[str | None, ...], ...]:
-        """Read rows of public tables, as texts, where the twin has none."""
-
-    async def find_released(
-        self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str
-    ) -> Sequence[tuple[Block, Noised]] | None:
-        """Find the releases on the analyst's account of all these blocks; None where some would have to be paid."""
-
-    async def check_affordable(
-        self, first: Plan, rest: Sequence[Plan], *, analyst: str, session: str, reuse: bool
-    ) -> None:
-        """Check that a part that is paid first leaves enough for the rest."""
-
-    async def answer(
-        self,
-        plan: Plan,
-        *,
-        analyst: str,
-        session: str,
-        timeout_seconds: float,
-        reuse: bool = True,
-        is_first: bool = False,
-        own: OwnRows = ...,
-    ) -> Answer: ...

@@ -5,25 +5,25 @@ values are as text that means the same everywhere.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.session.classify import HIDDEN_SETTING, WITHOUT_VALUES
 from proxy.session.errors import moved, nowhere
-from proxy.session.literals import typed_literal
+from proxy.session.literals import text_array, typed_literal
 from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal, encoded, parse_under
-from proxy.session.twin_probe import SessionState
+from proxy.session.twin_probe import TEXT_ARRAY_OID, SessionState
 from proxy.twin.embedded import SHOWN_BYTES
-from proxy.twin.steps import literal
+from proxy.twin.steps import literal, quoted
 from proxy.wire.backend import DataRow, Field, ParameterDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
-from rules.catalog import TableName
-from rules.functions.function import LiteralSettings, Styles
+from rules.functions.function import LiteralSettings
 from rules.kept import KeptByIdentity
 from rules.mechanisms.noised_outputs import Text
-from rules.planner.plan import Plan, PreviewRows, Request, TemporaryView
+from rules.planner.plan import Plan
 from rules.refusal import Misfit, NotSupported, TooMany
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
@@ -35,6 +35,13 @@ _TYPES: Final = b"_ng_types"
 _OID_ARRAY_OID: Final = 1028
 _INT4_ARRAY_OID: Final = 1007
 _NO_MODIFIER: Final = -1
+_BINARY: Final = 1
+_REHEARSED: Final = b"_ng_rehearsed"
+_SET: Final = b"_ng_set"
+_SET_SQL: Final = (
+    b"SELECT pg_catalog.set_config('TimeZone', ($1)[1], true), pg_catalog.set_config('DateStyle', ($1)[2], true), "
+    b"pg_catalog.set_config('IntervalStyle', ($1)[3], true)"
+)
 _COMMENT_MARK: Final = re.compile(r"/(?=\*)|(?<=\*)/")
 _MOST_PARAMETERS: Final = 1600  # columns of a row in PostgreSQL
 _MOST_VALUE_BYTES: Final = 4 * 1024 * 1024
@@ -99,6 +106,7 @@ class ParameterValues:
         self._relay = relay
         self._type_names: dict[tuple[int, int], str] = {}  # as they are written under the search path
         self._search_path: tuple[str, ...] = ()
+        self._sent_binary: set[int] = set()  # types that have a binary form
 
     def follow_search_path(self, search_path: tuple[str, ...]) -> None:
         """Forget the names of types where another search path may give them another meaning."""
@@ -142,6 +150,35 @@ class ParameterValues:
             self._type_names.update(zip(unknown, (row.decode(self._relay.codec) for row in rows), strict=True))
         return tuple(self._type_names[each] for each in types)
 
+    async def rehearse(self, private_request: PrivateRequest, columns: tuple[Field, ...], *, sync: bool) -> None:
+        """Raise a TwinRefusal where the twin would refuse what stands around the query.
+
+        PostgreSQL looks at options of COPY, the name of a cursor and formats when it runs the statement, so they are
+        tried before anything is paid, with a query of the same columns without values.
+        """
+        kind, around = private_request.statement.kind, private_request.around
+        formats = private_request.result_formats
+        wanted = [each.type for place, each in enumerate(columns) if _format_of(place, formats) == _BINARY]
+        is_new = not self._sent_binary.issuperset(wanted)
+        if around is None or not (is_new or kind in (Kind.COPY_OUT, Kind.DECLARE)):
+            return
+        types = await self.names_of(tuple((column.type, column.modifier) for column in columns), sync=sync)
+        names = [column.name.decode(self._relay.codec) for column in columns]
+        items = ", ".join(f"NULL::{written} AS {quoted(name)}" for written, name in zip(types, names, strict=True))
+        messages = self._rehearsed(around.put(f"SELECT {items}"), formats)
+        if kind is Kind.DECLARE:
+            messages += self._rehearsed(f"CLOSE {quoted(private_request.statement.name or '')}")
+        try:
+            await self._relay.ask(*messages, sync=sync)
+        except TwinRefusal as error:
+            raise TwinRefusal(moved(self._relay.guarded(error.raw), nowhere)) from None
+        self._sent_binary.update(wanted)
+
+    def _rehearsed(self, text: str, formats: tuple[int, ...] = ()) -> list[Message]:
+        parse = parse_under(_REHEARSED, encoded(text, self._relay.codec))
+        ends = Execute(_REHEARSED), Close(PORTAL, _REHEARSED), Close(STATEMENT, _REHEARSED)
+        return [*parse, Bind(_REHEARSED, _REHEARSED, (), (), formats), *ends]
+
     def _written_canon(self, arguments: tuple[str, ...], names: tuple[str, ...]) -> list[Message]:
         items = (
             f"pg_catalog.noisegate_canon(({argument})::{name})" for argument, name in zip(arguments, names, strict=True)
@@ -157,6 +194,11 @@ class ParameterValues:
             raise TwinRefusal(moved(self._relay.guarded(error.raw), nowhere)) from None
         values = DataRow.decode(replies[3][0].raw).values
         return tuple(None if value is None else value.decode(self._relay.codec) for value in values)
+
+
+def _format_of(place: int, formats: tuple[int, ...]) -> int:
+    """One format is that of all columns."""
+    return formats[place] if len(formats) > 1 else next(iter(formats), 0)
 
 
 def request_of_execute(statement: Statement, names: PreparedStatements, codec: str) -> PrivateRequest | None:
@@ -185,52 +227,39 @@ def _explaining(statement: Statement, inside: Statement) -> EnclosedQuery | None
     return None if around is None else EnclosedQuery("", f"{around.head} {inside.text}", "")
 
 
-def request_of(
-    query: str,
-    statement: Statement,
-    moment: SessionState,
-    settings: AnalystSettings,
-    parameters: Parameters,
-    *,
-    parsed_under: LiteralSettings | None,
-    views: tuple[TemporaryView, ...],
-    preview_rows: tuple[PreviewRows, ...],
-    closed: tuple[TableName, ...],
-) -> Request:
-    """Return what the planner is asked, by the session as it is now. A statement may stand around its query."""
-    is_whole = statement.kind is Kind.QUERY
-    return Request(
-        text=query,
-        search_path=moment.search_path,
-        parameter_types=parameters.type_names,
-        parameters=parameters.values,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rows_per_unit=settings.rows_per_unit,
-        groups_per_unit=settings.groups_per_unit,
-        rows_auto=settings.rows_auto,
-        sums_auto=settings.sums_auto,
-        cut=settings.cut,
-        other=settings.other,
-        confidence=settings.confidence,
-        mark=settings.mark,
-        empty_groups=settings.empty_groups,
-        previews=settings.previews,
-        time_zone=moment.setting("TimeZone"),
-        now=moment.now,
-        styles=_styles(moment),
-        parsed_under=parsed_under,
-        views=views,
-        preview_rows=preview_rows,
-        closed=closed,
-        fingerprint=statement.fingerprint if is_whole else "",
-        shape=statement.shape if is_whole else "",
-    )
+@dataclass(frozen=True, slots=True)
+class ParsedUnder:
+    """The settings that hold now, and those under which the statement was prepared, if they are others.
+
+    PostgreSQL has read its literals by those, whatever is SET later. Dates, times and intervals of a text depend on
+    DateStyle, TimeZone and IntervalStyle when it is parsed; casts of other texts, date_trunc and formats on those that
+    hold when it is executed. The proxy parses texts of its own in place of the analyst's when that is executed, so the
+    twin reads these literals under the older settings, and nothing else.
+    """
+
+    now: LiteralSettings
+    older: LiteralSettings | None = None
+
+    def taken(self, messages: Sequence[Message], codec: str) -> list[Message]:
+        """Messages that the twin takes under the older settings.
+
+        They are SET LOCAL, so that whatever an analyst has SET is as it was, at the end of his transaction too.
+        """
+        if self.older is None:
+            return list(messages)
+        return [*_set(self.older, codec), *messages, *_set(self.now, codec)]
 
 
-def _styles(moment: SessionState) -> Styles:
-    float_digits = int(moment.setting("extra_float_digits") or 1)
-    return Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle"), has_short_floats=float_digits < 1)
+def parsed_under(literals: LiteralSettings | None, moment: SessionState) -> ParsedUnder:
+    """Compare the settings that a statement was prepared under with those of the session."""
+    now = LiteralSettings(moment.setting("TimeZone"), moment.setting("DateStyle"), moment.setting("IntervalStyle"))
+    return ParsedUnder(now, None if literals == now else literals)
+
+
+def _set(settings: LiteralSettings, codec: str) -> list[Message]:
+    values = text_array((settings.time_zone, settings.date_style, settings.interval_style)).encode(codec)
+    ends = Close(PORTAL, _SET), Close(STATEMENT, _SET)
+    return [*parse_under(_SET, _SET_SQL, (TEXT_ARRAY_OID,)), Bind(_SET, _SET, (), (values,)), Execute(_SET), *ends]
 
 
 @dataclass(frozen=True, slots=True)

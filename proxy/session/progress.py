@@ -18,11 +18,8 @@ _MOST_SHOWN: Final = 60  # characters of a statement
 
 
 @contextmanager
-def progress_shown(relay: Relay, statement: str, *, every: int | None, since: float, ends: float) -> Iterator[None]:
-    """Say so after each `every` seconds; None: never. `since` and `ends` are on the event loop's clock."""
-    if every is None:
-        yield
-        return
+def progress_shown(relay: Relay, statement: str, *, every: int, since: float, ends: float) -> Iterator[None]:
+    """Say so after each `every` seconds. `since` and `ends` are on the event loop's clock."""
     ticks = _Ticks(relay, statement, every, since, ends)
     try:
         yield

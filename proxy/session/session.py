@@ -117,7 +117,7 @@ class Session:
 
     def frame(self, kind: bytes, raw: bytes) -> None:
         self._heard += 1
-        self._parts.private.is_cancelled = False
+        self._parts.private.hear()
         self._incoming.is_whole = True
         if (work := self._handle(kind, raw)) is not None:
             self._begin(work, kind, raw)

@@ -12,12 +12,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.execute.service import Service
 from proxy.session.classify import odd_strings
 from proxy.session.errors import refusal_report
-from proxy.session.interfaces import StatementService
 from proxy.session.literals import text_array
 from proxy.session.prepared_statements import PreparedStatements
-from proxy.session.private_statement import Private
+from proxy.session.private_session import PrivateSession
 from proxy.session.recent_refusals import log_refusal
 from proxy.session.relay import Relay
 from proxy.session.replies import Expected, TwinLost, swallow
@@ -99,8 +99,8 @@ class SessionContext:
     analyst: str
     relay: Relay
     names: PreparedStatements
-    private: Private
-    service: StatementService
+    private: PrivateSession
+    service: Service
     readings: StatementCache  # of all sessions together
 
     def find_reading(self, text: bytes) -> Reading | None:

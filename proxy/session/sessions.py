@@ -16,12 +16,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from proxy.execute.service import Service
 from proxy.log import warn
 from proxy.session.classify import ODD_ENCODING, odd_encoding
 from proxy.session.errors import TwinChanges
-from proxy.session.interfaces import ClientPort, Login, StatementService
+from proxy.session.interfaces import ClientPort, Login
 from proxy.session.prepared_statements import PreparedStatements
-from proxy.session.private_statement import Private
+from proxy.session.private_session import PrivateSession
 from proxy.session.relay import Relay
 from proxy.session.replies import TwinLost
 from proxy.session.session import Incoming, Session
@@ -45,7 +46,7 @@ class Sessions:
 
     def __init__(
         self,
-        service: StatementService,
+        service: Service,
         *,
         socket: Callable[[str], Path],
         end_backends: Callable[[Collection[int]], Awaitable[None]],
@@ -185,7 +186,7 @@ class Sessions:
             await self._end_backends(left)
 
     def _session(self, login: Login, client: ClientPort, relay: Relay) -> Session:
-        private = Private(
+        private = PrivateSession(
             relay,
             self._service,
             analyst=login.user,

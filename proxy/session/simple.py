@@ -6,6 +6,7 @@ The statements of a string run one by one, as in PostgreSQL: what follows an err
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from proxy.session.answer_private import answer_private
 from proxy.session.classify import (
     LEXIS_CHANGED,
     NAMES,
@@ -20,7 +21,7 @@ from proxy.session.classify import (
 from proxy.session.errors import REFUSED_SQL, notice_report, nowhere
 from proxy.session.multi_statement import ImplicitTransaction, StatementReplies
 from proxy.session.private_request import OUTER, Answered, PrivateRequest, request_of_execute
-from proxy.session.private_statement import CANCELLED
+from proxy.session.private_session import CANCELLED
 from proxy.session.replies import ROWS, Expected, TwinRefusal, encoded, swallow
 from proxy.session.session_context import SessionContext, is_lexical
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, NoticeResponse, ReadyForQuery, RowDescription
@@ -119,7 +120,7 @@ class Simple:
         if private_request is None or is_too_early or self._relay.state == FAILED:
             return await self._forward(statement, ends_string=ends_string)
         try:
-            answered = await self._parts.private.answer(private_request, sync=True)
+            answered = await answer_private(self._parts.private, private_request, sync=True)
             if answered is None:
                 return await self._forward(statement, ends_string=ends_string)
             replies = self._replies(nowhere, ends_string=ends_string)

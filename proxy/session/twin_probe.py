@@ -12,9 +12,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from proxy.execute.service import Service
 from proxy.execute.synopses import without_bars
 from proxy.session.classify import odd_strings
-from proxy.session.interfaces import StatementService
 from proxy.session.literals import quoted_name, text_array
 from proxy.session.relay import Relay
 from proxy.session.replies import Message
@@ -87,7 +87,7 @@ class SessionState:
 class SyntheticRows:
     """The synopses that a session's statements name."""
 
-    def __init__(self, service: StatementService, analyst: str) -> None:
+    def __init__(self, service: Service, analyst: str) -> None:
         self._service, self._analyst = service, analyst
         self._known: set[str] = set()  # of which the session was told
 

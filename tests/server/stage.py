@@ -12,8 +12,7 @@ import pytest
 import pytest_asyncio
 
 from proxy.execute.public_rows import PublicRows
-from proxy.execute.repeated_statements import Promises
-from proxy.execute.service import Answer
+from proxy.execute.service import Answer, Service
 from proxy.execute.system_views import OwnRows
 from proxy.session.sessions import Sessions
 from proxy.settings import SessionSettings
@@ -82,7 +81,7 @@ LIMITS = SettingLimits(Decimal("0.1"), Decimal(1), Decimal(0))
 
 
 @dataclass
-class FewStatements:
+class FewStatements(Service):
     """A service that plans the statements above, and answers each with the same columns."""
 
     requests: list[Request] = field(default_factory=list)
@@ -103,10 +102,6 @@ class FewStatements:
 
     def paid_in(self, analyst: str) -> PaidIn:
         return self.period, None
-
-    @property
-    def promises(self) -> Promises:
-        raise AssertionError("no statement here is asked by its error")
 
     def limits_of(self, analyst: str) -> SettingLimits:
         return self.limits
