@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import psycopg
@@ -20,14 +20,14 @@ from proxy.demo.run import ANALYST, DATABASE, PASSWORD
 class Demo:
     """A running demo and what it has printed."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, environment: Mapping[str, str] = os.environ) -> None:
         self.home = home
         self.process = subprocess.Popen(
             [sys.executable, "-m", "proxy", "demo", "--port", "0"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=os.environ | {"TMPDIR": str(home)},
+            env={**environment, "TMPDIR": str(home)},
             start_new_session=True,
         )
         self.said = ""
