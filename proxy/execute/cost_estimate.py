@@ -6,7 +6,7 @@ The words are ASCII, without quotes: `rules.planner.explain` puts them between i
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from proxy.execute.known_releases import first_sights
+from proxy.execute.find_released import first_sights
 from proxy.execute.notices import WHOSE
 from proxy.execute.question import Question
 from proxy.execute.rulebook import StatementContext

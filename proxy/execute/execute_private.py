@@ -23,13 +23,13 @@ from proxy.engines.engine import (
     refusal_before_charge,
 )
 from proxy.execute import audit
-from proxy.execute.answer_cache import fresh_since, with_others
 from proxy.execute.audit import BudgetAlerts, Faults, failures_of, inner_failure
 from proxy.execute.chosen_bounds import check_groups, choose_bounds, find_groups, list_groups
 from proxy.execute.clock import Clock
-from proxy.execute.known_releases import Relatives, with_own_vectors
+from proxy.execute.find_released import Finder, fresh_since, with_own_vectors
 from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore
 from proxy.execute.question import Question, tables_of
+from proxy.execute.released_cells import Relatives
 from proxy.execute.rulebook import StatementContext
 from proxy.execute.synopses import lasting
 from proxy.metrics import OPENED, stage
@@ -89,7 +89,8 @@ class PrivateExecution:
             drawn = [(_without_relatives(question), noised) for question, noised in drawn]
         if reuse and len(drawn) > 1:  # each may tell of the others
             drawn = [
-                (await with_others(question, self.ledger, context, self.clock()), noised) for question, noised in drawn
+                (await Finder(self.ledger, context, self.clock()).with_others(question), noised)
+                for question, noised in drawn
             ]
         return await self._whole(drawn, context)
 

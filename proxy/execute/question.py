@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from proxy.execute.known_releases import Kept, Relatives
 from proxy.execute.released_cells import (
     CellReading,
+    Kept,
     Readings,
+    Relatives,
     block_key,
     measure_key,
     measures_by_count,
@@ -22,11 +23,11 @@ from rules.mechanisms.additive import mechanism_of, mechanisms_of, noise_of, noi
 from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.release_plan import Block, Choice, GroupsFoundFirst, Ladder, Measure, PrivateGroups, Top
-from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells, combined, combined_by_group
+from rules.mechanisms.weighted_means import of_cells
 from rules.refusal import Mismatch
 from rules.release.bound_ladder import report_name, report_statement
+from rules.release.estimate import Reading, Relative, estimate
 from rules.release.keys import Group
-from rules.release.least_squares import Agreed
 from rules.release.outputs import levels
 from rules.release.release import Noised, known_groups
 from rules.release.sensitivity import over, settled
@@ -252,43 +253,30 @@ class Question:
         totals = dict[int, tuple[tuple[Distribution, ...], ...]]()
         coarser = [places for _, places in levels(drawn.groups, self.block.sets, keys=len(self.block.keys))]
         sharing = measures_by_count(self.cells)
+        zone = "" if self.block.cells is None else self.block.cells.time_zone
         for index, measure in enumerate(self.block.measures):
-            kept = self.known.get(index) or self.beside.get(index, ())
+            kept, cells = self.known.get(index) or self.beside.get(index, ()), self.cells.get(index, ())
             if isinstance(measure, Choice):
                 values[index] = kept[0].release.values if kept else drawn.values[index]
                 continue
-            readings = [_reading(release.release, measure, group_size) for release in kept]
-            if index in drawn.values:
-                readings.append(NoisedMeasure(drawn.values[index], noise_of(measure, group_size=group_size)))
-            cells = [
-                (cell.first.kept.id, cell.summed(group_size, sharing[cell.count.kept.id] if cell.count else 1))
-                for cell in self.cells.get(index, ())
+            own = [
+                (one.release.values, noise_paid(measure, one.release.mechanism, group_size=group_size)) for one in kept
             ]
-            if (agreed := self._agreed(index, readings, cells, coarser, group_size)) is not None:
-                values[index], apart[index], nested[index] = agreed.numbers, agreed.laws, agreed.nested
-                totals[index] = agreed.totals
-                laws[index] = max(apart[index], key=lambda law: law.deviation)
-            elif cells:
-                sums = [summed for _, summed in cells]
-                values[index], apart[index] = combined_by_group(readings, sums, len(drawn.groups))
-                laws[index] = max(apart[index], key=lambda law: law.deviation)
-            else:
-                values[index], laws[index] = combined(readings)
+            if index in drawn.values:
+                own.append((drawn.values[index], noise_of(measure, group_size=group_size)))
+            readings = [Reading(of_cells(*each)) for each in own]
+            readings += [cell.reading(group_size, sharing[cell.count.kept.id] if cell.count else 1) for cell in cells]
+            related: Sequence[Relative] = ()
+            if self.block.cells is not None and all(cell.is_alike for cell in cells):  # else units are cut by more rows
+                related = [relative.read(group_size) for relative in self.relatives.by_measure.get(index, ())]
+            found = estimate(readings, related, self.relatives.asked, levels=coarser, zone=zone)
+            values[index] = found.numbers
+            laws[index] = max(found.laws, key=lambda law: law.deviation, default=readings[0].cells.noise.law)
+            if found.nested:
+                nested[index], totals[index] = found.nested, found.totals
+            if found.nested or cells:
+                apart[index] = found.laws
         return Noised(drawn.groups, values, laws, apart, nested, totals if coarser else {})
-
-    def _agreed(
-        self,
-        index: int,
-        own: Sequence[NoisedMeasure],
-        cells: Sequence[tuple[int, SummedCells]],
-        levels: Sequence[Sequence[int]],
-        group_size: int,
-    ) -> Agreed | None:
-        """A measure as it agrees with other answers, unless its units are cut by more rows than are asked for."""
-        if self.block.cells is None or not all(cell.is_alike for cell in self.cells.get(index, ())):
-            return None
-        zone = self.block.cells.time_zone
-        return self.relatives.agreed(index, own, cells, levels, zone=zone, group_size=group_size)
 
     def _is_summed(self, index: int) -> bool:
         return isinstance(self.block.measures[index], Measure)
@@ -355,7 +343,3 @@ def _charges(kept: Sequence[KeptRelease]) -> frozenset[int]:
     """Of what is not paid, if anything is: that an own list is equal to it is not known before."""
     unpaid = [each for each in kept if not each.paid]
     return frozenset(each.charge for each in unpaid or kept)
-
-
-def _reading(release: Release, measure: Measure, group_size: int) -> NoisedMeasure:
-    return NoisedMeasure(release.values, noise_paid(measure, release.mechanism, group_size=group_size))

@@ -9,23 +9,23 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
-from functools import partial
 from typing import Final
 
-from proxy.execute.known_releases import Relative, Relatives
-from proxy.execute.rulebook import Rulebook, StatementContext
-from proxy.execute.synopses import lasting
-from rules.accounting.store import KeptRelease, LedgerStore
+from proxy.execute.rulebook import Rulebook
+from rules.accounting.store import KeptRelease
 from rules.mechanisms.additive import AdditiveNoise, noise_paid
 from rules.mechanisms.cells import Cells, ReleasedCells, View
 from rules.mechanisms.release_plan import Block, Choice, Measure
 from rules.mechanisms.weighted_means import HalvedNoise, SummedCells
 from rules.release.cells import Places, are_alike, places_of
+from rules.release.estimate import Reading, Relative
 from rules.release.keys import Group
 from rules.release.partitions import Partition, asked_partition, partition_within
+
+Kept = tuple[KeptRelease, ...]
 
 _DIGITS: Final = 64  # of a family, and of a block itself
 _MOST: Final = 16  # releases in one mean, where units may be cut a little differently in each
@@ -50,6 +50,46 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownRelative:
+    """A release that has numbers of the same rows, bounded as they are in the question."""
+
+    kept: KeptRelease
+    measure: Measure  # as it was bounded there
+    partition: Partition
+
+    def read(self, group_size: int) -> Relative:
+        release = self.kept.release
+        noise = noise_paid(self.measure, release.mechanism, group_size=group_size)
+        return Relative(self.partition, release.values, noise, self.kept.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """All of them by measure, and the question's own groups; None where these leave out rows that cannot be told."""
+
+    asked: Partition | None = None
+    by_measure: Mapping[int, tuple[KnownRelative, ...]] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> tuple[KeptRelease, ...]:
+        """Their releases."""
+        return tuple(
+            {
+                relative.kept.id: relative.kept for relatives in self.by_measure.values() for relative in relatives
+            }.values()
+        )
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Return which release is of which measure."""
+        return tuple(
+            number
+            for index, relatives in self.by_measure.items()
+            for number in (-1 - index, *(n for r in relatives for n in (r.kept.id, r.kept.charge)))
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CellReading:
     """A measure of each group as a sum of cells that one release has, or a centred sum and the count beside it."""
 
@@ -69,11 +109,11 @@ class CellReading:
         first = self.first.noise(group_size)
         return first if self.count is None else HalvedNoise(first, self.count.noise(group_size), self.middle, sharing)
 
-    def summed(self, group_size: int, sharing: int = 1) -> SummedCells:
+    def reading(self, group_size: int, sharing: int = 1) -> Reading:
         """The sums."""
         noise = self.noise(group_size, sharing)
         numbers = tuple(self._sum(each, noise) if each else None for each in self.places)
-        return SummedCells(numbers, tuple(map(len, self.places)), noise)
+        return Reading(SummedCells(numbers, tuple(map(len, self.places)), noise), self.first.kept.id)
 
     def _sum(self, cells: Sequence[int], noise: AdditiveNoise | HalvedNoise) -> int:
         found = self.first.sum(cells)
@@ -158,34 +198,18 @@ def _parts(single: Sequence[Fraction], counts: Sequence[int]) -> list[Fraction]:
     return [each / count for each, count in zip(single, counts, strict=True) if count]
 
 
-async def find_readings(
-    block: Block,
-    groups: Sequence[Group] | None,
-    ledger: LedgerStore,
-    context: StatementContext,
-    now: datetime,
-    *,
-    may_be_cut: bool,
-    of_others: bool = False,
-    charges: frozenset[int] | None = None,
-) -> Known:
-    """Find what other questions on the analyst's account, or on others', say of a block with a known list of groups.
+def views_of(block: Block, rulebook: Rulebook) -> Mapping[str, View]:
+    """The views of a block, by the names of the families that its cells may be released under."""
+    return {} if block.cells is None else {_digest(rulebook, block, view.family): view for view in block.cells.views}
 
-    Those of others have to be of one of the charges, if any are named: see `Question.charges`.
-    """
-    if block.cells is None or groups is None:
-        return NOTHING
-    rulebook = context.rulebook
-    views = {_digest(rulebook, block, view.family): view for view in block.cells.views}
-    since = now - rulebook.policy.fresh_for
-    cubes = lasting(context.cubes)
-    find = partial(ledger.find_other_cells if of_others else ledger.find_cells, lasting=cubes)
-    kept = await find(tuple(views), analyst=context.analyst, budgets=rulebook.budgets, now=now, since=since)
-    if of_others:  # none of a cube, which is paid as a whole, by those whom it is for
-        kept = [each for each in kept if (charges is None or each.charge in charges)]
-        kept = [each for each in kept if (cells := _cells_of(each)) is not None and not cells.is_chosen]
-    known = _Matching(block, block_key(block, rulebook), block.cells, groups, views, may_be_cut).known(kept)
-    return replace(known, relatives=Relatives()) if context.is_inner else known
+
+def find_readings(
+    block: Block, groups: Sequence[Group], kept: Sequence[KeptRelease], rulebook: Rulebook, *, may_be_cut: bool
+) -> Known:
+    """Find what releases of other questions say of a block with a known list of groups."""
+    assert block.cells is not None, "a block without cells is told by no other"
+    views, key = views_of(block, rulebook), block_key(block, rulebook)
+    return _Matching(block, key, block.cells, groups, views, may_be_cut).known(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +223,13 @@ class _Matching:
 
     def known(self, kept: Sequence[KeptRelease]) -> Known:
         readings: dict[int, list[CellReading]] = {}
-        relatives: dict[int, list[Relative]] = {}
+        relatives: dict[int, list[KnownRelative]] = {}
         asked = asked_partition(self.cells, self.groups) if self.block.top is None else None
         lists: dict[tuple[str, tuple[Group, ...]], list[KeptRelease]] = {}
         for each in kept:
             lists.setdefault((each.release.block, each.release.groups), []).append(each)
         for (block, groups), alike in lists.items():
-            released = _cells_of(alike[0])
+            released = cells_of(alike[0])
             if released is None or any(len(group) != len(released.keys) for group in groups):
                 continue  # a bound, or a report of what is cut, is one for all groups
             view = self.views[block[:_DIGITS]]
@@ -215,7 +239,7 @@ class _Matching:
                 if places is not None:
                     readings.setdefault(index, []).append(CellReading(measure, *places))
                 if partition is not None and (self.cells.is_in_one or not self.cells.units[index]):
-                    relatives.setdefault(index, []).append(Relative(measure.kept, measure.measure, partition))
+                    relatives.setdefault(index, []).append(KnownRelative(measure.kept, measure.measure, partition))
             if places is not None:
                 for index, centred, count, middle in self._halves(alike):
                     readings.setdefault(index, []).append(CellReading(centred, *places, count, middle))
@@ -262,7 +286,7 @@ class _Matching:
                         yield index, centred, count, halves.middle
 
 
-def _cells_of(kept: KeptRelease) -> ReleasedCells | None:
+def cells_of(kept: KeptRelease) -> ReleasedCells | None:
     return ReleasedCells.read(kept.release.block[_DIGITS + 1 : -_DIGITS - 1])
 
 

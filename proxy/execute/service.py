@@ -8,11 +8,11 @@ from typing import Final
 
 from proxy.engines.engine import Engine
 from proxy.execute import audit
-from proxy.execute.answer_cache import find_known, find_own
 from proxy.execute.audit import Faults
 from proxy.execute.clock import Clock, Zones
 from proxy.execute.cost_estimate import check_affordable, foresee
 from proxy.execute.execute_private import Answered, PrivateExecution
+from proxy.execute.find_released import Finder
 from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore, Gate, OneAtATime
 from proxy.execute.notices import cost_notice, margins_notice
 from proxy.execute.public_rows import PublicRows, Rows
@@ -322,19 +322,19 @@ class Service:
 
     async def _questions(self, blocks: Sequence[Block], context: StatementContext, *, reuse: bool) -> list[Question]:
         """The blocks, each with what is known of its answer."""
-        keyed = [(block, block_key(block, context.rulebook)) for block in blocks]
         if not reuse:
-            return [nothing_known(block, key) for block, key in keyed]
-        return [await find_known(block, key, self._ledger, context, self._clock()) for block, key in keyed]
+            return [nothing_known(block, block_key(block, context.rulebook)) for block in blocks]
+        return [await self._finder(context).find_known(block) for block in blocks]
+
+    def _finder(self, context: StatementContext) -> Finder:
+        return Finder(self._ledger, context, self._clock())
 
     async def _foreseen(self, plan: Plan, context: StatementContext, *, reuse: bool) -> tuple[tuple[str, ...], ...]:
         """Estimate what EXPLAIN tells of blocks that are not asked."""
         if not plan.foreseen:
             return ()
         questions = await self._questions(plan.foreseen, context, reuse=reuse)
-        released = [
-            await find_own(question, self._ledger, context, self._clock()) if reuse else None for question in questions
-        ]
+        released = [await self._finder(context).find_own(question) if reuse else None for question in questions]
         return (foresee(questions, released, await self._review(context), context),)
 
 

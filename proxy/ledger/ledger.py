@@ -36,6 +36,7 @@ from rules.accounting.store import (
     ReleaseQuery,
     ServableReleases,
     Stop,
+    Viewer,
 )
 
 
@@ -167,54 +168,24 @@ class Ledger:
     async def stops(self) -> Sequence[Stop]:
         return await self._batches.run(charges.stops, durable=False)
 
-    async def find_releases(
-        self,
-        wanted: Sequence[ReleaseQuery],
-        *,
-        analyst: str,
-        budgets: Budgets,
-        now: datetime,
-        since: datetime,
-        lasting: Sequence[int] = (),
-    ) -> Sequence[ServableReleases]:
+    async def find_releases(self, wanted: Sequence[ReleaseQuery], viewer: Viewer) -> Sequence[ServableReleases]:
         def find(connection: Connection) -> Sequence[ServableReleases]:
-            accounts = charges.accounts_of(connection, analyst, budgets, now)
-            age = Age(since, tuple(lasting))
+            accounts = charges.accounts_of(connection, viewer.analyst, viewer.budgets, viewer.now)
+            age = Age(viewer.since, viewer.lasting)
             return [stored_releases.find(connection, query, accounts, age) for query in wanted]
 
         return await self._batches.run(find)
 
     async def find_cells(
-        self,
-        families: Sequence[str],
-        *,
-        analyst: str,
-        budgets: Budgets,
-        now: datetime,
-        since: datetime,
-        lasting: Sequence[int] = (),
+        self, families: Sequence[str], viewer: Viewer, *, of_others: bool = False
     ) -> Sequence[KeptRelease]:
+        find_cells = stored_releases.find_other_cells if of_others else stored_releases.find_cells
+
         def find(connection: Connection) -> Sequence[KeptRelease]:
-            accounts = charges.accounts_of(connection, analyst, budgets, now)
-            return stored_releases.find_cells(connection, families, accounts, Age(since, tuple(lasting)))
+            accounts = charges.accounts_of(connection, viewer.analyst, viewer.budgets, viewer.now)
+            return find_cells(connection, families, accounts, Age(viewer.since, viewer.lasting))
 
-        return await self._batches.run(find)
-
-    async def find_other_cells(
-        self,
-        families: Sequence[str],
-        *,
-        analyst: str,
-        budgets: Budgets,
-        now: datetime,
-        since: datetime,
-        lasting: Sequence[int] = (),
-    ) -> Sequence[KeptRelease]:
-        def find(connection: Connection) -> Sequence[KeptRelease]:
-            accounts = charges.accounts_of(connection, analyst, budgets, now)
-            return stored_releases.find_other_cells(connection, families, accounts, Age(since, tuple(lasting)))
-
-        return await self._batches.run(find)
+        return await self._batches.run(find) if families else ()
 
     async def newest_of(self, analyst: str, *, measure: str | None = None) -> Sequence[KeptRelease]:
         return await self._batches.run(

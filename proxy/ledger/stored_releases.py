@@ -120,8 +120,6 @@ def find_cells(
     connection: Connection, families: Sequence[str], accounts: Accounts, age: Age
 ) -> tuple[KeptRelease, ...]:
     """Find what is on all these accounts of blocks that are kept under a family, which is how their names begin."""
-    if not families:
-        return ()
     holes = ", ".join("?" * len(families))
     alike = f"substr(r.block, 1, {len(families[0])}) IN ({holes})"
     newest = f"{alike} AND r.time >= ? AND NOT {age.is_lasting} ORDER BY r.id DESC"
@@ -136,8 +134,6 @@ def find_other_cells(
     connection: Connection, families: Sequence[str], accounts: Accounts, age: Age
 ) -> tuple[KeptRelease, ...]:
     """The same of what is not on all these accounts, but on another one of their period, and does not last."""
-    if not families:
-        return ()
     holes, period = ", ".join("?" * len(families)), accounts[0][1]
     rows = connection.execute(
         f"SELECT r.id FROM releases r WHERE substr(r.block, 1, {len(families[0])}) IN ({holes}) AND r.time >= ?"

@@ -126,6 +126,17 @@ class ReleaseQuery:
 
 
 @frozen
+class Viewer:
+    """Whose account releases are looked for, at which moment, and which of them are fresh then."""
+
+    analyst: str
+    budgets: Budgets
+    now: datetime
+    since: datetime  # from when on they are fresh
+    lasting: tuple[int, ...] = ()  # those of cubes: they may be older, and serve who has paid for them in any period
+
+
+@frozen
 class KeptRelease:
     """A release as the ledger keeps it."""
 
@@ -283,53 +294,20 @@ class LedgerStore(Protocol):
     async def stops(self) -> Sequence[Stop]:
         """List who is stopped now, by name."""
 
-    async def find_releases(
-        self,
-        wanted: Sequence[ReleaseQuery],
-        *,
-        analyst: str,
-        budgets: Budgets,
-        now: datetime,
-        since: datetime,
-        lasting: Sequence[int] = (),
-    ) -> Sequence[ServableReleases]:
-        """For each what may serve, no older than `since`.
-
-        Releases that are lasting may be older, and serve whoever has paid for them in whichever period, nobody else.
-        """
+    async def find_releases(self, wanted: Sequence[ReleaseQuery], viewer: Viewer) -> Sequence[ServableReleases]:
+        """Find for each query what may serve it."""
 
     async def find_cells(
-        self,
-        families: Sequence[str],
-        *,
-        analyst: str,
-        budgets: Budgets,
-        now: datetime,
-        since: datetime,
-        lasting: Sequence[int] = (),
+        self, families: Sequence[str], viewer: Viewer, *, of_others: bool = False
     ) -> Sequence[KeptRelease]:
-        """Find what is on the analyst's account of blocks that are kept under one of these families.
+        """Find what is on the viewer's account of blocks that are kept under one of these families.
 
-        The lasting come first, whoever paid for them in whichever period, then the newest.
+        The lasting come first, then the newest. Of others it is what is not on that account, and costs the dataset
+        nothing, since others have paid for it in this period; nothing that lasts is among it.
         """
 
     async def newest_of(self, analyst: str, *, measure: str | None = None) -> Sequence[KeptRelease]:
         """All releases of an account's newest charge that has any (of this measure), in the order of their numbers."""
-
-    async def find_other_cells(
-        self,
-        families: Sequence[str],
-        *,
-        analyst: str,
-        budgets: Budgets,
-        now: datetime,
-        since: datetime,
-        lasting: Sequence[int] = (),
-    ) -> Sequence[KeptRelease]:
-        """Find what is not, and costs the dataset nothing, since others have paid for it in this period.
-
-        Nothing that lasts is among it.
-        """
 
     async def payers(self, release: int, analysts: Sequence[str], budgets: Budgets) -> frozenset[str]:
         """Those of these analysts who have paid for a release, now or earlier, and whose roles have."""

@@ -10,34 +10,6 @@ from rules.mechanisms.distribution import Distribution
 
 
 @frozen
-class NoisedMeasure:
-    """One release of a measure: its noised numbers by group, and the noise in them."""
-
-    numbers: Sequence[int]
-    noise: AdditiveNoise
-
-
-def combined(readings: Sequence[NoisedMeasure]) -> tuple[tuple[int, ...], Distribution]:
-    """The mean of releases, each weighted by its precision, in whole numbers, and the law of its noise.
-
-    No other weights leave less variance, which is then one over the sum of all precisions: releases at 0.3 and 0.4 are
-    as good as one at 0.5. A mean is rounded to the nearest number of the lattice, half to even.
-    """
-    if len(readings) == 1:
-        return tuple(readings[0].numbers), readings[0].noise.law
-    precisions = [reading.noise.precision for reading in readings]
-    shared = math.lcm(*(precision.denominator for precision in precisions))
-    weights = [int(precision * shared) for precision in precisions]
-    whole, law = sum(weights), Distribution()
-    for reading, weight in zip(readings, weights, strict=True):
-        law = law.plus(reading.noise.law.times(weight / whole))
-    numbers = zip(*(reading.numbers for reading in readings), strict=True)
-    if law.roundings:
-        law = law.rounded()
-    return tuple(_nearest(sum(map(int.__mul__, row, weights)), whole) for row in numbers), law
-
-
-@frozen
 class HalvedNoise:
     """The noise in a sum that is told by its centred sum and its count: half of that sum and of `middle` counts.
 
@@ -76,28 +48,37 @@ class HalvedNoise:
 
 @frozen
 class SummedCells:
-    """Numbers that are sums of so many released ones: of each group one, or None where none is known."""
+    """What one release says of each group: a number that is the sum of so many noised ones, None where it has none.
+
+    A release of the very question has one cell for each group.
+    """
 
     numbers: Sequence[int | None]
     counts: Sequence[int]
     noise: AdditiveNoise | HalvedNoise  # of a single one
 
 
-def combined_by_group(
-    whole: Sequence[NoisedMeasure], cells: Sequence[SummedCells], groups: int
-) -> tuple[tuple[int, ...], tuple[Distribution, ...]]:
-    """The mean of all readings of each group, each weighted by its precision, and the law of its noise."""
-    ones = (1,) * groups
-    readings = [*(SummedCells(noised_measure.numbers, ones, noised_measure.noise) for noised_measure in whole), *cells]
+def of_cells(numbers: Sequence[int], noise: AdditiveNoise) -> SummedCells:
+    """Numbers of one cell each."""
+    return SummedCells(numbers, (1,) * len(numbers), noise)
+
+
+def mean(readings: Sequence[SummedCells]) -> tuple[tuple[int, ...], tuple[Distribution, ...]]:
+    """The mean of all readings of each group, each weighted by its precision, and the law of its noise.
+
+    No other weights leave less variance, which is then one over the sum of all precisions: releases at 0.3 and 0.4 are
+    as good as one at 0.5. A mean is rounded to the nearest number of the lattice, half to even.
+    """
     known: dict[tuple[int, ...], tuple[tuple[int, ...], Distribution]] = {}
-    numbers, laws = list[int](), list[Distribution]()
-    for place in range(groups):
-        kinds = tuple(reading.counts[place] for reading in readings)
-        weights, law = known.get(kinds) or known.setdefault(
-            kinds, _weighted([reading.noise for reading in readings], kinds)
-        )
-        values = (reading.numbers[place] or 0 for reading in readings)
-        numbers.append(_nearest(sum(map(int.__mul__, weights, values)), sum(weights)))
+    numbers, laws, noises = list[int](), list[Distribution](), [reading.noise for reading in readings]
+    for counts, values in zip(
+        zip(*(reading.counts for reading in readings), strict=True),
+        zip(*(reading.numbers for reading in readings), strict=True),
+        strict=True,
+    ):
+        weights, law = known.get(counts) or known.setdefault(counts, _weighted(noises, counts))
+        sums = (weight * (value or 0) for weight, value in zip(weights, values, strict=True))
+        numbers.append(_nearest(sum(sums), sum(weights)))
         laws.append(law)
     return tuple(numbers), tuple(laws)
 

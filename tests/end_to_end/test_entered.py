@@ -24,6 +24,7 @@ pytestmark = pytest.mark.extended
 def demo() -> Iterator[tuple[Demo, Path]]:
     """A demo whose processes note what they enter."""
     with tempfile.TemporaryDirectory(prefix="noisegate-demo-") as home:
+        Path(home).chmod(0o755)  # PostgreSQL runs as another user where the proxy runs as root
         place = Path(home) / "entered"
         place.mkdir()
         running = Demo(Path(home), environment(place))

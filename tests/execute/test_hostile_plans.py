@@ -7,7 +7,7 @@ from sys import getrefcount
 
 import pytest
 
-from proxy.execute.known_releases import precision_asked
+from proxy.execute.find_released import precision_asked
 from proxy.execute.released_cells import measure_key
 from proxy.execute.repeated_statements import Plans
 from rules.catalog import TableName

@@ -8,10 +8,9 @@ from decimal import Decimal
 
 import pytest
 
-from proxy.execute.answer_cache import with_others
-from proxy.execute.known_releases import Relative, Relatives
+from proxy.execute.find_released import Finder
 from proxy.execute.question import Question
-from proxy.execute.released_cells import Bounded, CellReading
+from proxy.execute.released_cells import Bounded, CellReading, KnownRelative, Relatives
 from proxy.execute.rulebook import StatementContext
 from rules.accounting.store import KeptRelease, Release
 from rules.mechanisms.cells import WHOLE, ReleasedKey
@@ -36,7 +35,7 @@ async def test_cells_that_are_not_found_again_serve_still(desk: Desk) -> None:
     question = Question(block_of(UNITS), "key", GROUPS, known={0: ()}, cells=cells)
     context = StatementContext("ada", "s", desk.service.rulebook, "UTC", 0.0)
 
-    again = await with_others(question, desk.ledger, context, desk.now)
+    again = await Finder(desk.ledger, context, desk.now).with_others(question)
 
     assert again.complete(Noised(GROUPS, {}), group_size=1).values == {0: (7, 9)}
 
@@ -52,7 +51,7 @@ async def test_what_a_period_has_paid_for_is_not_shown_beside_an_answer_of_the_n
     released = Release("block", "units", Mechanism.pure(Decimal(1)), GROUPS, (7, 9))
     kept = KeptRelease(1, desk.now, released, paid=True, shared=True)
     partition = Partition((CELL,), {group: place for place, group in enumerate(GROUPS)}, is_whole=True, is_exact=True)
-    relatives = Relatives(partition, {0: (Relative(kept, UNITS, partition),)})
+    relatives = Relatives(partition, {0: (KnownRelative(kept, UNITS, partition),)})
     question = Question(block_of(UNITS, groups=PublicGroups(GROUPS)), "key", GROUPS, relatives=relatives)
     before, genuine = desk.now, desk.noise.draw
 

@@ -19,7 +19,7 @@ from proxy.ledger.postgres import _Connection
 from proxy.ledger.sqlite import APPLICATION_ID
 from rules.accounting import chain
 from rules.accounting.chain import LIFETIME
-from rules.accounting.store import LedgerError, ReleaseQuery, ServableReleases
+from rules.accounting.store import LedgerError, ReleaseQuery, ServableReleases, Viewer
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 from tests.support.ledgers import PostgresLedger, SqliteLedger
 
@@ -121,7 +121,7 @@ async def open_error(home: Home) -> str:
 
 async def look(ledger: Ledger, analyst: str) -> ServableReleases:
     wanted = ReleaseQuery("block", "count", Decimal("0.1"), None)
-    (found,) = await ledger.find_releases([wanted], analyst=analyst, budgets=BUDGETS, now=NOON, since=NOON)
+    (found,) = await ledger.find_releases([wanted], Viewer(analyst=analyst, budgets=BUDGETS, now=NOON, since=NOON))
     return found
 
 

@@ -20,6 +20,7 @@ from rules.accounting.store import (
     ReleaseQuery,
     ServableReleases,
     Stop,
+    Viewer,
 )
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Text
@@ -55,7 +56,7 @@ async def find(
 ) -> KeptRelease | None:
     """What serves alone: the analyst's own before that of others."""
     wanted = ReleaseQuery(block, measure, Decimal(epsilon), groups)
-    (found,) = await ledger.find_releases([wanted], analyst=analyst, budgets=BUDGETS, now=now, since=since)
+    (found,) = await ledger.find_releases([wanted], Viewer(analyst=analyst, budgets=BUDGETS, now=now, since=since))
     own = (release for release in found.own if release.release.mechanism.strength >= wanted.epsilon)
     return next(own, found.other)
 
@@ -189,7 +190,7 @@ async def test_what_is_on_the_own_account_is_found_whatever_its_epsilon(ledger: 
     await ledger.charge(charge_of("ada", sights=(5,)), BUDGETS)
 
     wanted = ReleaseQuery("block", "count", Decimal("0.3"), release_of("1").groups)
-    (found,) = await ledger.find_releases([wanted], analyst="ada", budgets=BUDGETS, now=NOON, since=NOON)
+    (found,) = await ledger.find_releases([wanted], Viewer(analyst="ada", budgets=BUDGETS, now=NOON, since=NOON))
 
     assert [release.id for release in found.own] == [5, 2, 4, 1]
     assert found.other is not None and found.other.id == 3
@@ -208,7 +209,7 @@ async def test_what_is_on_the_own_account_is_found_by_how_its_block_begins(ledge
 
     async def found(*families: str, hours: int) -> list[str]:
         since = NOON - timedelta(hours=hours)
-        kept = await ledger.find_cells(families, analyst="ada", budgets=BUDGETS, now=NOON, since=since)
+        kept = await ledger.find_cells(families, Viewer(analyst="ada", budgets=BUDGETS, now=NOON, since=since))
         assert all(release.paid for release in kept)
         return [release.release.block[-1] for release in kept]
 
@@ -226,7 +227,9 @@ async def test_what_is_on_the_account_of_others_alone_is_found_by_how_its_block_
 
     async def found(family: str = family, hours: int = 5) -> list[str]:
         since = NOON - timedelta(hours=hours)
-        kept = await ledger.find_other_cells([family], analyst="ada", budgets=BUDGETS, now=NOON, since=since)
+        kept = await ledger.find_cells(
+            [family], Viewer(analyst="ada", budgets=BUDGETS, now=NOON, since=since), of_others=True
+        )
         assert all(release.shared and not release.paid for release in kept)
         numbers[:] = [release.id for release in kept]
         return [release.release.block[-1] for release in kept]
@@ -256,16 +259,16 @@ async def test_what_lasts_serves_who_has_paid_for_it_in_whichever_period_and_nob
     async def own(analyst: str) -> list[int]:
         wanted = [ReleaseQuery(block, "count", Decimal("0.1"), None) for block in blocks]
         found = await ledger.find_releases(
-            wanted, analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers
-        )  # fmt: skip
+            wanted, Viewer(analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers)
+        )
         assert not any(releases.other for releases in found), "it was offered at its price"
         assert all(release.is_lasting and release.paid for some in found for release in some.own)
         return [release.id for some in found for release in some.own]
 
     async def cells(analyst: str) -> list[int]:
         found = await ledger.find_cells(
-            [family], analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers
-        )  # fmt: skip
+            [family], Viewer(analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers)
+        )
         return sorted(release.id for release in found)
 
     assert [release.release.block for release in kept] == blocks
@@ -288,10 +291,10 @@ async def test_a_cube_of_many_cells_crowds_out_nothing(ledger: LedgerStore) -> N
     await ledger.charge(charge_of("ada", sights=lasting), MAKERS)
 
     cells = await ledger.find_cells(
-        [family], analyst="ada", budgets=MAKERS, now=NOON, since=NOON, lasting=lasting
-    )  # fmt: skip
-    others = await ledger.find_other_cells(
-        [family], analyst="ada", budgets=MAKERS, now=NOON, since=NOON, lasting=lasting
+        [family], Viewer(analyst="ada", budgets=MAKERS, now=NOON, since=NOON, lasting=lasting)
+    )
+    others = await ledger.find_cells(
+        [family], Viewer(analyst="ada", budgets=MAKERS, now=NOON, since=NOON, lasting=lasting), of_others=True
     )
 
     assert [cell.id for cell in cells] == [*reversed(lasting), 1]
@@ -310,10 +313,10 @@ async def test_what_lasts_comes_first_and_once(ledger: LedgerStore) -> None:
 
     wanted = [ReleaseQuery(block, "count", Decimal("0.1"), None)]
     cells = await ledger.find_cells(
-        [block[:64]], analyst="ada", budgets=BUDGETS, now=next_month, since=next_month, lasting=(1,)
+        [block[:64]], Viewer(analyst="ada", budgets=BUDGETS, now=next_month, since=next_month, lasting=(1,))
     )
     (found,) = await ledger.find_releases(
-        wanted, analyst="ada", budgets=BUDGETS, now=next_month, since=next_month, lasting=(1,)
+        wanted, Viewer(analyst="ada", budgets=BUDGETS, now=next_month, since=next_month, lasting=(1,))
     )
 
     assert [cell.id for cell in cells] == [1, 2]
@@ -592,7 +595,7 @@ async def test_what_an_analyst_had_seen_before_is_paid_by_the_role_that_the_anal
     query = ReleaseQuery("block", "count", Decimal("0.4"), None)
 
     async def find() -> ServableReleases:
-        (found,) = await ledger.find_releases([query], analyst="eve", budgets=moved, now=NOON, since=NOON)
+        (found,) = await ledger.find_releases([query], Viewer(analyst="eve", budgets=moved, now=NOON, since=NOON))
         return found
 
     before = await find()

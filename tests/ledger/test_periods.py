@@ -21,7 +21,7 @@ from proxy.ledger.postgres import LedgerDatabase
 from proxy.ledger.sqlite import LedgerFile
 from rules.accounting.accountant import Limit
 from rules.accounting.budgets import Budgets, Per, period_of, span_of
-from rules.accounting.store import ReleaseQuery
+from rules.accounting.store import ReleaseQuery, Viewer
 from rules.refusal import BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 
@@ -88,7 +88,7 @@ async def test_what_was_paid_in_the_time_of_a_new_kind_of_period_is_not_paid_aga
         for analyst in ("ada", "bob"):
             wanted = [ReleaseQuery(block, "count", Decimal("0.1"), None) for block in ("old", "new")]
             old, new = await ledger.find_releases(
-                wanted, analyst=analyst, budgets=per("month"), now=NOON, since=OCTOBER
+                wanted, Viewer(analyst=analyst, budgets=per("month"), now=NOON, since=OCTOBER)
             )
             assert [kept.id for kept in new.own] == [2], analyst
             assert [kept.id for kept in old.own] == ([1] if analyst == "bob" else []), analyst
@@ -107,7 +107,9 @@ async def test_what_another_proxy_charges_by_the_rules_of_before_counts_in_the_n
         own, shared, _ = await newer.balances("ada", per("month"), NOON)
         assert (own.spent, shared.spent) == (Decimal("0.3"), Decimal("0.3"))
         wanted = [ReleaseQuery("block", "count", Decimal("0.1"), None)]
-        (found,) = await newer.find_releases(wanted, analyst="ada", budgets=per("month"), now=NOON, since=OCTOBER)
+        (found,) = await newer.find_releases(
+            wanted, Viewer(analyst="ada", budgets=per("month"), now=NOON, since=OCTOBER)
+        )
         assert [kept.id for kept in found.own] == [1]
         await newer.charge(charge_of("ada", "0.7"), per("month"))
         with pytest.raises(BudgetSpent):

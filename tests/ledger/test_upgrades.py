@@ -24,7 +24,7 @@ from proxy.ledger.postgres import SCHEMA, LedgerDatabase
 from proxy.ledger.sqlite import APPLICATION_ID, LedgerFile
 from rules.accounting.accountant import Limit
 from rules.accounting.budgets import Budgets
-from rules.accounting.store import LedgerError, ReleaseQuery
+from rules.accounting.store import LedgerError, ReleaseQuery, Viewer
 from rules.refusal import AnalystStopped
 from tests.ledger.charges import IDENTITY, NOON, charge_of
 
@@ -114,7 +114,7 @@ async def test_what_was_answered_costs_nobody_twice_who_asks_for_the_same(home: 
     query = ReleaseQuery("block", "count within 1", Decimal(1), None)
     for analyst in ("ada", "bob", "carol"):
         (found,) = await ledger.find_releases(
-            [query], analyst=analyst, budgets=BUDGETS, now=NOON, since=NOON - timedelta(hours=1)
+            [query], Viewer(analyst=analyst, budgets=BUDGETS, now=NOON, since=NOON - timedelta(hours=1))
         )
         assert [(kept.id, kept.release.values) for kept in found.own] == [(2, (2**61, -7))]
     await ledger.close()

@@ -19,7 +19,7 @@ from proxy.ledger.ledger import Ledger
 from proxy.twin.embedded import Cluster
 from rules.accounting.accountant import Limit, Totals, fits
 from rules.accounting.budgets import Budgets
-from rules.accounting.store import Charge, Release, ReleaseQuery
+from rules.accounting.store import Charge, Release, ReleaseQuery, Viewer
 from rules.mechanisms.cost import Mechanism
 from rules.refusal import BudgetSpent
 from tests.ledger.charges import IDENTITY, NOON, create_database
@@ -89,7 +89,9 @@ class World:
             [Release(block, f"{place}.{part}", prices[place], (("Berlin",),), (1,), place) for place, part in parts],
         )
         wanted = [ReleaseQuery(block, f"{place}.{part}", Decimal("0.01"), None) for place, part in parts]
-        found = await self.ledger.find_releases(wanted, analyst=name, budgets=self.budgets, now=self.now, since=NOON)
+        found = await self.ledger.find_releases(
+            wanted, Viewer(analyst=name, budgets=self.budgets, now=self.now, since=NOON)
+        )
         self.drawn_at[receipt.charge] = self.now
         for (place, _), servable in zip(parts, found, strict=True):
             self.prices[receipt.charge, place] = prices[place]

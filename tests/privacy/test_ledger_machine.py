@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from rules.accounting.accountant import Limit, Totals
 from rules.accounting.budgets import Budgets, period_of
-from rules.accounting.store import Charge, Receipt, ReleaseQuery
+from rules.accounting.store import Charge, Receipt, ReleaseQuery, Viewer
 from rules.refusal import BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 from tests.support.ledgers import SqliteLedger
@@ -69,7 +69,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.runner.run(self.ledger.settle(number, [release_of(epsilon, block=str(number))]))
         wanted = ReleaseQuery(str(number), "count", Decimal("0.1"), None)
         (found,) = self.runner.run(
-            self.ledger.find_releases([wanted], analyst=analyst, budgets=self.budgets, now=self.now, since=NOON)
+            self.ledger.find_releases([wanted], Viewer(analyst=analyst, budgets=self.budgets, now=self.now, since=NOON))
         )
         kept = found.own[0] if found.own else found.other
         assert kept is not None

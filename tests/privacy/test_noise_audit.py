@@ -32,7 +32,7 @@ from rules.mechanisms.release_plan import (
     Quantile,
     Top,
 )
-from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells, combined_by_group
+from rules.mechanisms.weighted_means import SummedCells, mean, of_cells
 from rules.release.bound_ladder import choose_bound, draw_climb
 from rules.release.least_squares import Observation, agreed
 from rules.release.release import columns, draw, known_groups, release, release_choice, release_found
@@ -227,7 +227,7 @@ def test_what_is_served_from_cells_is_their_noise_and_no_other() -> None:
     pairs = [drawn[place] + drawn[groups + place] for place in range(groups)]
     cells = SummedCells(pairs, (2,) * groups, noise)
 
-    means, laws = combined_by_group([NoisedMeasure(beside, noise)], [cells], groups)
+    means, laws = mean([of_cells(beside, noise), cells])
 
     assert all(abs(mean - (pair + 2 * one) / 3) <= 0.5 for mean, pair, one in zip(means, pairs, beside, strict=True))
     within = sum(abs(mean) <= laws[0].margin(Decimal("0.95")) for mean in means) / groups

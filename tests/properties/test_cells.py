@@ -370,7 +370,7 @@ def test_bars_hold_the_truth_of_what_is_served(planner: Planner, asked: str, kno
         noised = tuple(round(Fraction(part, noise.factor)) for part in parts)
         release = Release("", "", Mechanism.pure(measure.epsilon), other.groups.rows, noised)
         kept = KeptRelease(1, datetime(2026, 11, 20, tzinfo=UTC), release, paid=True, shared=True)
-        summed = CellReading(Bounded(kept, measure), places, is_alike=True).summed(1)
+        summed = CellReading(Bounded(kept, measure), places, is_alike=True).reading(1).cells
         for place, (number, count) in enumerate(zip(summed.numbers, summed.counts, strict=True)):
             margin = summed.noise.law.repeated(count).margin(Decimal("0.95"))
             within[place] += abs((number or 0) - Fraction(truth[one.groups.rows[place]][0], noise.factor)) <= margin

@@ -25,7 +25,7 @@ from rules.mechanisms.draw import in_whole
 from rules.mechanisms.noised_outputs import CentredSum, Count, Sum, margin_of_output
 from rules.mechanisms.release_plan import Bar, Block, KeyColumn, Measure, PublicGroups
 from rules.mechanisms.threshold import find_threshold
-from rules.mechanisms.weighted_means import NoisedMeasure, combined
+from rules.mechanisms.weighted_means import mean, of_cells
 from rules.policy.model import NoiseKind
 from rules.release.release import Noised, columns, draw, release
 from rules.release.replicates import points
@@ -157,9 +157,9 @@ def test_margins_of_means_of_rounded_releases_hold_as_often_as_they_say(
     for place, epsilon in enumerate(asked):
         measure = Measure("rows", factor, Decimal(epsilon), noise=kind, factor=factor)
         source, noise = SeededNoise(place), noise_of(measure, group_size=1)
-        readings.append(NoisedMeasure([in_whole(number, factor) for number in source.draw(noise, 100_000)], noise))
+        readings.append(of_cells([in_whole(number, factor) for number in source.draw(noise, 100_000)], noise))
 
-    means, law = combined(readings)
+    means, (law, *_) = mean(readings)
     margin = law.margin(Decimal("0.95"))
 
     assert sum(abs(mean) <= margin for mean in means) / len(means) >= 0.948
@@ -170,10 +170,10 @@ def test_margins_of_means_of_rounded_releases_hold_as_often_as_they_say(
 def test_releases_weigh_by_their_precision_whatever_their_factor(factor: int) -> None:
     """Four times the ε is sixteen times the weight, and twice the factor changes nothing."""
     readings = [
-        NoisedMeasure([number], LaplaceNoise(factor, Decimal(epsilon), factor)) for number, epsilon in ((0, 1), (17, 4))
+        of_cells([number], LaplaceNoise(factor, Decimal(epsilon), factor)) for number, epsilon in ((0, 1), (17, 4))
     ]
 
-    assert combined(readings)[0] == (16,)
+    assert mean(readings)[0] == (16,)
     assert LaplaceNoise(factor, Decimal(2), factor).precision == LaplaceNoise(1, Decimal(2)).precision
     assert GaussianNoise(factor**2, Decimal(2), factor).precision == GaussianNoise(1, Decimal(2)).precision
 

@@ -12,7 +12,7 @@ from rules.mechanisms.additive import LaplaceNoise, laws_of
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.noised_outputs import Average, Chosen, Count, margin_of_output
 from rules.mechanisms.release_plan import Block, Choice, KeyColumn, LeastUnits, Measure, PublicGroups, Quantile
-from rules.mechanisms.weighted_means import NoisedMeasure, combined
+from rules.mechanisms.weighted_means import mean, of_cells
 from rules.refusal import NotSupported
 from rules.release.margins import Formula, Operation, Result, Value
 from rules.release.release import Noised
@@ -87,9 +87,9 @@ def asked(block: Block, within: Within, output: int, exact: tuple[int, ...], noi
     ]
     shown = []
     for place, number in enumerate(exact):
-        fresh = NoisedMeasure((number + noise.draw(_noise(priced[place]), 1)[0],), _noise(priced[place]))
-        both = [NoisedMeasure(values[place], _noise(probe.measures[place])), fresh]
-        shown.append(combined(both)[0][0])
+        fresh = of_cells((number + noise.draw(_noise(priced[place]), 1)[0],), _noise(priced[place]))
+        both = [of_cells(values[place], _noise(probe.measures[place])), fresh]
+        shown.append(mean(both)[0][0])
     return shown[0] if output == 0 else 50 + shown[1] / max(1, shown[0]) / 2
 
 
