@@ -24,8 +24,8 @@ readings = st.builds(of_cells, numbers, noises)
 def test_a_mean_is_the_nearest_whole_number_to_that_by_precision(given: list[SummedCells]) -> None:
     means, _ = mean(given)
 
-    variances = [32 if isinstance(measure.noise, LaplaceNoise) else 4 for measure in given]
-    weights = [Fraction(measure.noise.epsilon) ** 2 / over for measure, over in zip(given, variances, strict=True)]
+    laws = [noise for measure in given if isinstance(noise := measure.noise, LaplaceNoise | GaussianNoise)]
+    weights = [Fraction(noise.epsilon) ** 2 / (32 if isinstance(noise, LaplaceNoise) else 4) for noise in laws]
     for group, shown in enumerate(means):
         exact = sum(
             (measure.numbers[group] or 0) * weight for measure, weight in zip(given, weights, strict=True)
