@@ -12,13 +12,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class KeptByIdentity(Generic[Made]):
-    """Makes each value once; when there are too many it forgets all of them.
+    """Makes each value once; when there are too many it forgets all of them."""
 
-    Of what is made of a longer list than `longest` nothing is kept: it would take the room of many others.
-    """
-
-    def __init__(self, most: int, longest: int | None = None) -> None:
-        self._most, self._longest = most, longest
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._kept: dict[Hashable, tuple[tuple[object, ...], Made]] = {}
 
     def get(self, of: tuple[object, ...], also: Hashable, make: Callable[[], Made]) -> Made:
@@ -31,12 +28,6 @@ class KeptByIdentity(Generic[Made]):
                 self.clear()
             known = self._kept[key] = of, make()
         return known[1]
-
-    def of_list(self, of: tuple[object, ...], make: Callable[[], Made]) -> Made:
-        """What `make` gives for this list."""
-        if self._longest is not None and len(of) > self._longest:
-            return make()
-        return self.get((of,), None, make)
 
     def clear(self) -> None:
         """Forget all of them."""

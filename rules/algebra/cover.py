@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
 from functools import reduce
-from typing import Final
 
 from rules.algebra.nodes import Filter, Gathered, Join, Node, PerUnit, Project, Scan, SemiJoin, Windowed
 from rules.frozen import frozen, replace
-from rules.kept import KeptByIdentity
 from rules.values import domain
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.values.types import equality
@@ -54,23 +52,16 @@ class Partner:
 
 
 def cover_of(node: Node) -> Cover:
-    """The public part of a relation; of a union nothing is known. Planning asks for that of the same one repeatedly."""
-    return _COVERS.get((node,), None, lambda: _cover_of(node))
-
-
-_COVERS: Final[KeptByIdentity[Cover]] = KeptByIdentity(most=8)
-
-
-def _cover_of(node: Node) -> Cover:
+    """The public part of a relation; of a union nothing is known."""
     match node:
         case Scan():
             return Cover(public=(node,)) if node.facts.unit is None else Cover(protected=(node,))
         case Filter(source=source, condition=condition):
-            return _together(_cover_of(source), Cover(), tuple(conjuncts(condition)))
+            return _together(cover_of(source), Cover(), tuple(conjuncts(condition)))
         case Project(source=source, computed=computed) | PerUnit(source=source, keys=computed):
-            return _together(_cover_of(source), Cover(computed=dict(computed)))
+            return _together(cover_of(source), Cover(computed=dict(computed)))
         case SemiJoin(source=source) | Gathered(source=source) | Windowed(source=source):
-            return _cover_of(source)
+            return cover_of(source)
         case Join():
             return _joined(node)
     return Cover()
@@ -78,7 +69,7 @@ def _cover_of(node: Node) -> Cover:
 
 def _joined(node: Join) -> Cover:
     """Return where public rows stay without partners (`absent`), the protected side is like that of an outer join."""
-    left, right, holding = _cover_of(node.left), _cover_of(node.right), tuple(conjuncts(node.condition))
+    left, right, holding = cover_of(node.left), cover_of(node.right), tuple(conjuncts(node.condition))
     if node.kind == "inner" and node.facts.absent:
         kept, lost = (left, right) if node.left.facts.unit is None else (right, left)
         return _extended(kept, Partner(lost))

@@ -6,11 +6,10 @@ together, so that no node exists whose facts were not derived.
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Final, Literal
+from typing import Literal
 
 from rules.catalog import TableName
 from rules.frozen import frozen
-from rules.kept import KeptByIdentity
 from rules.values.expression import Column, Constant, Expression
 
 
@@ -248,19 +247,12 @@ def tied_in(node: Node) -> Iterator[Join | SemiJoin]:
         yield from tied_in(part)
 
 
-def scans_in(node: Node) -> tuple[Scan, ...]:
+def scans_in(node: Node) -> Iterator[Scan]:
     """All tables that a relation reads, in the order of the text."""
-    return _SCANS.get((node,), None, lambda: tuple(_scans(node)))
-
-
-def _scans(node: Node) -> Iterator[Scan]:
     if isinstance(node, Scan):
         yield node
     for part in below(node):
-        yield from _scans(part)
-
-
-_SCANS: Final[KeptByIdentity[tuple[Scan, ...]]] = KeptByIdentity(64)  # a plan asks some ten times for those of one
+        yield from scans_in(part)
 
 
 def is_of_tables(*nodes: Node) -> bool:

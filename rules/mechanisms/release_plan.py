@@ -11,7 +11,6 @@ from itertools import chain, product
 from typing import Final, Literal
 
 from rules.frozen import frozen, replace
-from rules.kept import KeptByIdentity
 from rules.kernel.bounded import Statement, TallyStatement
 from rules.kernel.special.blocks import BlockStatement
 from rules.mechanisms.cells import Cells
@@ -23,8 +22,6 @@ from rules.values.types import SpanForm
 MOST_GROUPS: Final = 100_000  # that the rules may let be listed
 _MOST_LISTS: Final = 1_664  # that are combined: PostgreSQL groups by no more columns
 _MOST_CELLS: Final = 8_000_000  # of labels and ordinals: few bytes can name many
-_MOST_KEPT: Final = 2_000  # groups
-_COMBINED: Final = KeptByIdentity["GroupProduct"](most=8)
 _MISSED: Final = 20  # one in so many choices leaves out a group that is further above the last one than is told
 
 
@@ -224,10 +221,6 @@ class GroupLists:
 
     def combined(self) -> "GroupProduct":
         """All combinations, the last list running fastest; raises ValueError where they are too many."""
-        are_few = 0 < math.prod(map(len, self.lists)) <= _MOST_KEPT  # which the charts of a dashboard have in common
-        return _COMBINED.get(self.lists, None, self._combined) if are_few else self._combined()
-
-    def _combined(self) -> "GroupProduct":
         if len(self.lists) > _MOST_LISTS:
             raise ValueError("a group has too many keys")
         widths = [set(map(len, labels)) for labels in self.lists]

@@ -73,11 +73,6 @@ class Leaves:
     def __post_init__(self) -> None:
         self._key_kinds = frozenset(kind(key)[0] for key in self.keys)
 
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """Of the aggregates."""
-        return tuple(self._numbers)
-
     def find_key(self, node: Json) -> int | None:
         if kind(node)[0] not in self._key_kinds:
             return None

@@ -43,7 +43,7 @@ from rules.release.margins import Result
 from rules.release.marks import Mark
 from rules.replay import Kernel
 from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_taken, shape
-from rules.sql.lower import Lowered, lowered, spelled_expressions
+from rules.sql.lower import Lowered, expressions_from, lowered
 from rules.sql.selects import query_of
 from rules.sql.statement import MOST_SHAPE
 from rules.sql.syntax import Expression
@@ -220,7 +220,7 @@ class _Cut:
     @classmethod
     def of(cls, site: BlockSite, body: Node, *, has_bars: bool) -> "_Cut":
         leaves = leaves_of(body, site)
-        expressions = spelled_expressions(leaves.aggregates, leaves.spellings) if leaves.aggregates else ()
+        expressions = expressions_from(leaves.aggregates) if leaves.aggregates else ()
         bars = barred_aggregates(body, leaves) if has_bars else ()
         barred = frozenset((expressions[bar.output], bar.end) for bar in bars)
         return cls(site, body, leaves, expressions, barred)

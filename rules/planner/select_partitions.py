@@ -25,8 +25,7 @@ from rules.functions.comparison import both, compare, either, in_list, is_null
 from rules.functions.function import EvalContext
 from rules.functions.guard import check_blanks, constant
 from rules.functions.text.text_casts import shown_type
-from rules.kept import KeptByIdentity
-from rules.kernel.keys import Found, Key, Labels, Listed
+from rules.kernel.keys import Found, Key, Listed
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import GroupLists, KeyColumn, PublicGroups
 from rules.planner.compared_keys import narrowed_key
@@ -182,8 +181,7 @@ class KeyPart:
 def own_part(key: Expression, place: int, limit: int, time_zone: str) -> KeyPart | None:
     """A key by itself, by what is known of its values."""
     items = _items(key, limit, time_zone)
-    rows = None if items is None else _ROWS.of_list(items, lambda: tuple(zip(items)))
-    return None if rows is None else KeyPart((place,), rows, isinstance(key.domain, Range))
+    return None if items is None else KeyPart((place,), tuple(zip(items)), isinstance(key.domain, Range))
 
 
 def listing_of(
@@ -242,7 +240,7 @@ def _in_order(keys: tuple[Expression, ...], part: KeyPart) -> KeyPart:
 
 
 def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
-    labels = _LABELS.of_list(part.rows, lambda: tuple([tuple([text for _, text in row]) for row in part.rows]))
+    labels = tuple([tuple([text for _, text in row]) for row in part.rows])
     return Listed(tuple(keys[place] for place in part.places), labels)
 
 
@@ -327,8 +325,6 @@ def _printed(known: domain.Domain, shown: Type, time_zone: str, nullable: bool) 
 
 
 _MOST_KEPT = 2_000  # values of a list that is kept
-_ROWS: Final = KeptByIdentity[tuple[tuple[Item, ...], ...]](8, longest=_MOST_KEPT)
-_LABELS: Final = KeptByIdentity[Labels](8, longest=_MOST_KEPT)
 _NULL: Final[tuple[Item, ...]] = ((None, None),)
 
 

@@ -8,7 +8,6 @@ statement that is planned has to be short.
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from rules.refusal import TooComplex
 
@@ -53,7 +52,6 @@ def check_size(text: str) -> None:
         raise TooComplex(f"a statement over protected tables has at most {MOST_TOKENS:,} words and signs", hint=hint)
 
 
-@lru_cache(maxsize=16)  # a text is looked at when it is read, and again when it is planned
 def _count_checked(text: str) -> int:
     """Return how many words and signs a text that can be read has at most."""
     check_bytes(text.encode("utf-8", "replace"))

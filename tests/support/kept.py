@@ -17,7 +17,6 @@ def forget(*, texts: bool = True) -> None:
     table._KNOWN.clear()
     if texts:
         lower._KEPT.clear()
-        lower._EXPRESSIONS.clear()
     for name, module in list(sys.modules.items()):
         if not name.startswith("rules.") or name.startswith(_OF_NUMBERS) or (name.startswith(_OF_TEXTS) and not texts):
             continue

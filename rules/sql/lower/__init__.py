@@ -124,7 +124,6 @@ __all__ = [
     "parse_expression",
     "parse_query",
     "query_from",
-    "spelled_expressions",
 ]
 
 
@@ -154,19 +153,6 @@ def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
     select = _syntax(spelled(query, lifts=True))
     assert isinstance(select, Select)
     return tuple(item.expression for item in select.items)
-
-
-def spelled_expressions(nodes: Sequence[Json], spellings: Sequence[str]) -> tuple[Expression, ...]:
-    """The same of expressions whose one spelling is known. Tools ask for the same aggregates in one statement after the
-    other."""
-    known = [expression for spelling in spellings if (expression := _EXPRESSIONS.get(spelling)) is not None]
-    if len(known) == len(nodes):
-        return tuple(known)
-    made = expressions_from(nodes)
-    for spelling, expression in zip(spellings, made, strict=True):
-        if len(spelling) <= _LONGEST_EXPRESSION and "SelectStmt" not in spelling:  # which has a number of its own
-            _keep(_EXPRESSIONS, spelling, expression, _MOST_KEPT)
-    return made
 
 
 @frozen
@@ -213,8 +199,6 @@ _ROOM: Final = 4_000_000  # characters of all keys: each has some five times as 
 _MOST_KEPT: Final = 256
 _MOST_NAMED: Final = 8  # templates of one structure
 _KEPT: dict[str, _Structure] = {}
-_LONGEST_EXPRESSION: Final = 10_000  # characters
-_EXPRESSIONS: dict[str, Expression] = {}
 
 
 def expression_from(node: Json) -> Expression:
