@@ -23,8 +23,10 @@ from rules.refusal import Mismatch, NotSupported
 from rules.values.types import UNKNOWN, Type, hint_for
 
 SATURATION = 2**62
+LONGEST_TEXT = 65_536  # letters, and octets of other values, of what is computed
 LONGEST_KEY = 8192  # octets of a found key
 _ONE_SPELLING = frozenset(("boolean", "integer", "date", "timestamp", "timestamptz", "time", "text", "enum", "uuid"))
+_TEXTS = ("text[", "character varying")
 # The first word of types of kind "other" of which equal values are identical, and so of arrays of them.
 _EXACT = frozenset(
     """bigint bit boolean bytea cidr date daterange inet int4range int8range integer macaddr macaddr8 money oid pg_lsn
@@ -44,9 +46,10 @@ def stored(kind: Type, sql: str, *, is_recast: bool = False) -> str:
     and of a domain of an enum as the enum: the type that COALESCE has, which need not be named."""
     if is_recast and kind.kind == "enum":
         return f"coalesce({sql}, NULL)"
-    if is_recast:
-        return f'({sql}){"::text" if kind.kind == "text" else ""} COLLATE "default"'
-    return f"({sql})::text" if kind.base in ("bpchar", "name") else sql
+    read = f"({sql})::text" if kind.base in ("bpchar", "name") or (is_recast and kind.kind == "text") else sql
+    if kind.base == "bpchar" and not (kind.size and kind.size <= LONGEST_TEXT):  # which is cast by making a copy
+        read = f"(CASE WHEN octet_length({read if kind.size else sql}) <= {4 * LONGEST_TEXT} THEN {read} END)"
+    return f'({read}) COLLATE "default"' if is_recast else read
 
 
 def typed(kind: Type, sql: str) -> str:
@@ -64,7 +67,9 @@ def typed(kind: Type, sql: str) -> str:
         case "boolean" | "numeric" | "date" | "timestamp" | "timestamptz" | "time" | "uuid":
             return f"({sql})::{kind.kind}"
         case "text":  # PostgreSQL has no row of more than 1 GB to sort, to hash or to group, and texts may be that long
-            return f'("left"(({sql})::text, 65536) COLLATE "default")'  # as `_compared_by_bytes`
+            return f'("left"(({sql})::text, {LONGEST_TEXT}) COLLATE "default")'  # as `_compared_by_bytes`
+        case "other":  # so may be a part of a jsonb
+            return f"(CASE WHEN pg_column_size({sql}) <= {LONGEST_TEXT} THEN {sql} END)"
     return sql
 
 
@@ -88,14 +93,12 @@ def canonical(kind: Type, sql: str, *, is_stored: bool = False) -> str:
         ('trim_scale((c1)::numeric)', '((c1)::float8 + 0.0)')
     """
     match kind.kind:
-        case "numeric" if is_stored and kind.scale is not None:
+        case word if word in _ONE_SPELLING or (word == "numeric" and is_stored and kind.scale is not None):
             return sql
         case "numeric":
             return f"trim_scale(({sql})::numeric)"
         case "float":
             return f"(({sql})::float8 + 0.0)"  # a real that was computed need not fit a real
-        case word if word in _ONE_SPELLING:
-            return sql
         case _ if kind.is_other_text:
             return _compared_by_bytes(sql)
     raise NotSupported(f"values of type {kind.sql} cannot be grouped, because equal values can differ in their text")
@@ -126,12 +129,10 @@ def last_order(kind: Type, sql: str, *, is_stored: bool, is_decided: bool) -> st
             return f"float8send({sql})"
         case "interval":
             return f"interval_send({sql})"
-        case "text":
+        case "text" | "other" if kind.kind == "text" or (is_stored and kind.name.startswith(_TEXTS)):
             return f'({sql}) COLLATE "C"'
         case _ if kind.kind == "unknown" or kind.is_other_text:
             return f'coalesce({sql}, NULL::text) COLLATE "C"'  # which is no statement where it is no text
-        case "other" if is_stored and kind.name.startswith(("text[", "character varying")):
-            return f'({sql}) COLLATE "C"'
         case "other" if not is_stored or word not in _EXACT:
             if is_decided:
                 return ""

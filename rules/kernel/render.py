@@ -147,9 +147,7 @@ class Renderer:
         """The same rows as one item of FROM that may be extended with NULLs."""
         if not inner.where and " JOIN " not in inner.source:
             return inner
-        kept = [number for number in inner.names if number in used]
-        items = ", ".join(f"{inner.names[number]} AS {self._called(number)}" for number in kept)
-        return self._sub_select(f"SELECT {items} {inner.clause()}", kept)
+        return self._extended(inner, [], used)
 
     def _join(self, relation: Relation, script: k.Join, used: frozenset[int]) -> From:
         """The units are compared here, whatever else is asked, unless they are linked."""
@@ -301,7 +299,8 @@ def _canonical(source: Relation, expression: Expression, names: Mapping[int, str
 
 
 def _call(source: Relation, call: k.Call, names: Mapping[int, str], over: str = "") -> str:
-    return typed(call.type, call_sql(call, names, partial(is_stored, source), over))
+    sql = call_sql(call, names, partial(is_stored, source), over)
+    return sql if call.type.kind == "other" else typed(call.type, sql)  # of a column, or of what is not too long
 
 
 def _tells_equals_apart(call: k.Call, frame: str) -> bool:

@@ -11,6 +11,9 @@ from textwrap import dedent
 from types import CodeType, FunctionType
 from typing import Any
 
+import psycopg
+import pytest
+
 from rules.functions.math import arithmetic
 from rules.kernel import (
     added,
@@ -205,6 +208,27 @@ OF_ADDED: dict[str, tuple[Edit, ...]] = {
     ),
     OF_INTERVALS: ((added.row_identity, "encode(interval_send({}), 'hex')", "({})::text"),),
 }
+_IF = """if kind.name == "{}":
+                return f"({{sql}})::text"
+            if is_decided:"""
+OF_LARGE: dict[str, tuple[Edit, ...]] = {
+    "a document ordered by its text": ((added.last_order, "if is_decided:", _IF.format("jsonb")),),
+    "an array of numbers ordered by its text": ((added.last_order, "if is_decided:", _IF.format("numeric[]")),),
+    "an array of days ordered by its text": (
+        (added.last_order, "return sql", 'return f"({sql})::text" if kind.name == "date[]" else sql'),
+    ),
+    "an array of texts ordered by its text": (
+        (
+            added.last_order,
+            "return f'({sql}) COLLATE \"C\"'",
+            'return f\'({sql}{"" if kind.kind == "text" else "::text"}) COLLATE "C"\'',
+        ),
+    ),
+    "a part of a document of any length": (
+        (added.typed, "(CASE WHEN pg_column_size({sql}) <= {LONGEST_TEXT} THEN {sql} END)", "{sql}"),
+    ),
+    "texts with blanks of any length": ((added.stored, "not (kind.size and kind.size <= LONGEST_TEXT)", "False"),),
+}
 OF_ROW_UNITS: dict[str, tuple[Edit, ...]] = {
     "rows of two tables that are one unit": (
         (relation.check_same_units, "if one.unit.kind != two.unit.kind:", "if False:"),
@@ -351,6 +375,16 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     ),
     "a unit on several rungs": ((bounded._totals, "FROM units GROUP BY u)", "FROM units GROUP BY u, g1)"),),
 }
+
+
+def assert_found(edits: tuple[Edit, ...], *oracles: Callable[[], object]) -> None:
+    """One of the oracles reports the fault: by a broken claim, or because PostgreSQL fails on a row."""
+    with planted(*edits), pytest.raises((AssertionError, psycopg.Error)) as found:
+        for oracle in oracles:
+            oracle()
+    if isinstance(found.value, psycopg.Error):
+        assert found.value.sqlstate is not None
+        assert not found.value.sqlstate.startswith("42"), "the fault is no SQL"
 
 
 @contextmanager

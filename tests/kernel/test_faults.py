@@ -1,12 +1,11 @@
 """Faults are planted into the kernel, and the oracles find each of them: whatever the kernel enforces is tested."""
 
-from collections.abc import Callable
 from functools import partial
 
 import psycopg
 import pytest
 
-from tests.kernel.faults import OF_ADDED, OF_INTERVALS, OF_ROW_UNITS, OF_ROWS, OF_STATEMENTS, Edit, planted
+from tests.kernel.faults import OF_ADDED, OF_INTERVALS, OF_ROW_UNITS, OF_ROWS, OF_STATEMENTS, assert_found
 from tests.kernel.hostile import STATEMENTS, check_hostile
 from tests.kernel.locality import check_asked, check_shapes
 from tests.kernel.picked import check_picked
@@ -56,13 +55,3 @@ def test_a_fault_in_what_the_kernel_adds_is_found(every_type: Worst, name: str) 
     if name == OF_INTERVALS and every_type.connection.info.server_version >= 150000:
         pytest.skip("the server has a text of every interval")
     assert_found(OF_ADDED[name], lambda: check_added(every_type))
-
-
-def assert_found(edits: tuple[Edit, ...], *oracles: Callable[[], object]) -> None:
-    """One of the oracles reports the fault: by a broken claim, or because PostgreSQL fails on a row."""
-    with planted(*edits), pytest.raises((AssertionError, psycopg.Error)) as found:
-        for oracle in oracles:
-            oracle()
-    if isinstance(found.value, psycopg.Error):
-        assert found.value.sqlstate is not None
-        assert not found.value.sqlstate.startswith("42"), "the fault is no SQL"
