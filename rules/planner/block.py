@@ -36,6 +36,7 @@ from rules.planner.plan import Request
 from rules.planner.select_partitions import Keyed, Listing, found_keys, listing_of, with_keys
 from rules.planner.to_script import bare_key, to_script
 from rules.planner.unlisted_values import unlisted_values
+from rules.planner.wide_differences import wide_differences
 from rules.refusal import NotAllowed, NotSupported, TooComplex, pointing_at
 from rules.release.replicates import check_size
 from rules.replay import Kernel
@@ -167,10 +168,10 @@ def _finds_first(recipes: Sequence[Recipe], keyed: Keyed, request: Request) -> b
 
 
 def _remarks(node: Node, keyed: Keyed, recipes: Sequence[Recipe], request: Request) -> tuple[str, ...]:
-    """Say which constants are near listed values, and which texts count as NULL."""
-    parts = chain.from_iterable(recipe.parts for recipe in recipes)
+    """Say which constants are near listed values, which texts count as NULL, and which differences need a clamp."""
+    parts = tuple(chain.from_iterable(recipe.parts for recipe in recipes))
     computed = (*expressions_in(node), *keyed.keys, *chain.from_iterable(map(expressions_of, parts)))
-    return unlisted_values(node, computed, request) + unread_texts(computed)
+    return unlisted_values(node, computed, request) + unread_texts(computed) + wide_differences(parts)
 
 
 def _notices(
