@@ -137,6 +137,7 @@ def draft_block(
     check_size(aggregates.bars, 0 if public is None else len(public.rows), request.confidence)
     notices += _notices(site, keyed, recipes, bounding, context, is_private=is_private)
     if public is not None and site.keys and not parts:
+        public = _without_null(public) if hides_empty else public
         notices += ("every value that is listed is shown: no row was counted, and some may have none",)
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     keyed = replace(keyed, columns=columns)
@@ -245,6 +246,15 @@ def _is_whole_table(node: Node, keys: frozenset[int]) -> bool:
         case Project(source=source):
             return _is_whole_table(source, keys)
     return isinstance(node, Scan)
+
+
+def _without_null(listed: PublicGroups) -> PublicGroups:
+    """The groups of values: nobody has listed NULL, and whether a row has it was not counted."""
+    kept = [place for place, group in enumerate(listed.rows) if None not in group]
+    if not kept:
+        return listed
+    ordinals = listed.ordinals and tuple(listed.ordinals[place] for place in kept)
+    return PublicGroups(tuple(listed.rows[place] for place in kept), ordinals)
 
 
 def _are_summed(recipes: tuple[Recipe, ...]) -> bool:

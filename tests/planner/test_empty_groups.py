@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from rules.mechanisms.release_plan import Block, Choice, Measure
+from rules.mechanisms.release_plan import Block, Choice, Measure, PublicGroups
 from tests.planner.planned import Planner
 
 
@@ -101,3 +101,13 @@ def test_distinct_values_of_a_whole_table_are_its_list(planner: Planner, sql: st
 
     assert block.epsilon == 0 and not block.hides_empty
     assert any("every value that is listed is shown" in notice for notice in block.notices)
+
+
+def test_null_is_no_value_of_a_list(planner: Planner) -> None:
+    """It is a group only where it was counted, or all groups are asked for."""
+    sql = "SELECT DISTINCT city FROM customers"
+    (shown,), (whole,) = planner.plan(sql).blocks, planner.plan(sql, empty_groups="show").blocks
+
+    assert isinstance(shown.groups, PublicGroups) and isinstance(whole.groups, PublicGroups)
+    assert (None,) in whole.groups.rows
+    assert shown.groups.rows == tuple(row for row in whole.groups.rows if row != (None,))
