@@ -65,7 +65,7 @@ class PrivateExecution:
     clock: Clock
     faults: Faults
     turns: FairSemaphore  # at the real database
-    beside: ComputePool
+    pool: ComputePool
     costs: CostLimits
     schema_changed: asyncio.Event  # set when the catalog must be read again
     alerts: BudgetAlerts = field(default_factory=BudgetAlerts)
@@ -127,7 +127,12 @@ class PrivateExecution:
         for question, noised in drawn:
             check_groups(noised.groups, policy.groups_limit)
             check_size(question.block.bars, len(noised.groups), question.block.level)
-        return [await self._completed(question, noised, context) for question, noised in drawn]
+        whole = list[Answered]()
+        for question, noised in drawn:
+            numbers = len(noised.groups) * len(question.block.measures) * question.combined
+            complete = partial(question.complete, noised, group_size=policy.group_size)
+            whole.append((question, await self.pool.run(context.analyst, numbers // 10, complete)))
+        return whole
 
     async def draw(
         self, questions: Sequence[Question], context: StatementContext, place: AsyncExitStack
@@ -151,7 +156,9 @@ class PrivateExecution:
                     statements=statements,
                 ) as snapshot:
                     OPENED.observe(clock() - began)
-                    receipt, draws = await self._charge_and_draw(questions, context)
+                    # Drawing looks at nothing, so it need not wait for the disk.
+                    charged = asyncio.gather(self._charge(questions, context), self._draw(questions, context))
+                    receipt, draws = await charged
                     with stage("database"):
                         drawn = await self._look(questions, draws, snapshot, context)
         except Exception as error:  # after the charge whatever it is
@@ -209,40 +216,23 @@ class PrivateExecution:
         self.alerts.note(context.analyst, receipt, context.rulebook.budgets.role_of(context.analyst))
         return receipt
 
-    async def _charge_and_draw(
-        self, questions: Sequence[Question], context: StatementContext
-    ) -> tuple[Receipt, list[DrawnBefore]]:
-        """Drawing looks at nothing, so it need not wait for the disk."""
-        return await asyncio.gather(self._charge(questions, context), self._draw(questions, context))
-
     async def _draw(self, questions: Sequence[Question], context: StatementContext) -> list[DrawnBefore]:
         """Draw for the lists of groups that are known before the database is asked, or else for choices of bounds."""
-        return [
-            DrawnBefore(
-                await self._draw_for(question, context),
-                self._draw_climbs(question, context),
-                self._draw_report(question, context),
-            )
-            for question in questions
-        ]
-
-    def _draw_report(self, question: Question, context: StatementContext) -> int | None:
-        size = context.rulebook.policy.group_size
-        return draw_report(question.block, self.noise, group_size=size) if question.asks_report else None
-
-    def _draw_climbs(self, question: Question, context: StatementContext) -> Mapping[int, Sequence[int]]:
-        size = context.rulebook.policy.group_size
-        return {
-            index: draw_climb(question.block.ladders[index], self.noise, group_size=size)
-            for index in question.fresh_ladders
-        }
+        drawn, size = list[DrawnBefore](), context.rulebook.policy.group_size
+        for question in questions:
+            draws = await self._draw_for(question, context)
+            ladders = {index: question.block.ladders[index] for index in question.fresh_ladders}
+            climbs = {index: draw_climb(ladder, self.noise, group_size=size) for index, ladder in ladders.items()}
+            report = draw_report(question.block, self.noise, group_size=size) if question.asks_report else None
+            drawn.append(DrawnBefore(draws, climbs, report))
+        return drawn
 
     async def _draw_for(self, question: Question, context: StatementContext, known: Sequence[int] = ()) -> Draws:
         groups, group_size = question.groups, context.rulebook.policy.group_size
         fresh = [index for index in question.fresh if index not in known]
         if groups is None or question.fresh_ladders:
             return {}
-        return await self.beside.run(
+        return await self.pool.run(
             context.analyst,
             len(groups) * len(fresh),
             lambda: draw(question.block, fresh, len(groups), self.noise, group_size=group_size),
@@ -262,7 +252,7 @@ class PrivateExecution:
         self, question: Question, drawn: DrawnBefore, snapshot: Snapshot, context: StatementContext
     ) -> Answered:
         """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
-        draws, pooled = drawn.draws, partial(self.beside.run, context.analyst)
+        draws, pooled = drawn.draws, partial(self.pool.run, context.analyst)
         if question.finder is not None:
             question = await find_groups(question, question.finder, snapshot, context, self.noise, pooled)
             draws = await self._draw_for(question, context)
@@ -272,7 +262,10 @@ class PrivateExecution:
             question = await choose_bounds(question, drawn.climbs, listed, snapshot, context)
             draws = await self._draw_for(question, context, () if listed is None else tuple(listed.values))
         if drawn.report is not None:
-            question = await self._report_cut(question, drawn.report, snapshot, context)
+            tally = context.rulebook.kernel.tally(report_statement(question.block))
+            with failures_of(tally.sql):
+                reported = release_report(question.block, await snapshot.run(tally), drawn.report)
+                question = replace(question, reported=reported)
         if question.asks_top:
             return await self._choose_groups(question, snapshot, context)
         noised = await self._sum(question, draws, snapshot, context)
@@ -289,7 +282,7 @@ class PrivateExecution:
                         chosen = partial(
                             release_choice, question.block, choice, noised.groups, rows, codec=snapshot.codec
                         )
-                        values[index] = await self.beside.run(
+                        values[index] = await self.pool.run(
                             context.analyst,
                             len(noised.groups) * choice.candidates,
                             partial(chosen, self.noise, group_size=context.rulebook.policy.group_size),
@@ -306,16 +299,8 @@ class PrivateExecution:
                 release_top, block, top, await snapshot.run(statement), self.noise,
                 group_size=context.rulebook.policy.group_size, codec=snapshot.codec,
             )  # fmt: skip
-            noised, ranks = await self.beside.run(context.analyst, top.listed, chosen)
+            noised, ranks = await self.pool.run(context.analyst, top.listed, chosen)
         return replace(question, ranks=ranks), noised
-
-    async def _report_cut(
-        self, question: Question, drawn: int, snapshot: Snapshot, context: StatementContext
-    ) -> Question:
-        """Tell, in noised numbers, what lies above the cap of rows."""
-        tally = context.rulebook.kernel.tally(report_statement(question.block))
-        with failures_of(tally.sql):
-            return replace(question, reported=release_report(question.block, await snapshot.run(tally), drawn))
 
     async def _sum(self, question: Question, draws: Draws, snapshot: Snapshot, context: StatementContext) -> Noised:
         block, groups, group_size = question.block, question.groups, context.rulebook.policy.group_size
@@ -324,19 +309,13 @@ class PrivateExecution:
         statement = context.rulebook.kernel.bounded(question.statement)
         with failures_of(statement.sql):
             rows: Sequence[Row] = await snapshot.run(statement)
-            pooled, measures = partial(self.beside.run, context.analyst), len(block.measures)
+            pooled, measures = partial(self.pool.run, context.analyst), len(block.measures)
             if groups is not None:
                 size = max(len(rows), len(groups)) * measures
                 return await pooled(size, lambda: release(block, groups, rows, draws, codec=snapshot.codec))
             assert isinstance(block.groups, PrivateGroups)
             noised = partial(release_found, block, block.groups, rows, self.noise, group_size=group_size)
             return await pooled(len(rows) * measures, partial(noised, codec=snapshot.codec))
-
-    async def _completed(self, question: Question, drawn: Noised, context: StatementContext) -> Answered:
-        numbers = len(drawn.groups) * len(question.block.measures) * question.combined
-        size = context.rulebook.policy.group_size
-        completed = partial(question.complete, drawn, group_size=size)
-        return question, await self.beside.run(context.analyst, numbers // 10, completed)
 
 
 def _without_relatives(question: Question) -> Question:

@@ -86,8 +86,15 @@ class Service:
         turns = self._turns = FairSemaphore(engine.connections, most=load.most_per_analyst)
         self._compute_pool, self.gate, self.recent = ComputePool(), Gate(), RecentAnswers()
         self._asking = PrivateExecution(
-            *(engine, ledger, noise, clock, Faults(ledger, clock), turns, self._compute_pool),
-            *(CostLimits(load), self.schema_changed),
+            engine=engine,
+            ledger=ledger,
+            noise=noise,
+            clock=clock,
+            faults=Faults(ledger, clock),
+            turns=turns,
+            pool=self._compute_pool,
+            costs=CostLimits(load),
+            schema_changed=self.schema_changed,
         )
         self._teller, self._again = SystemViews(ledger, clock), FreeAnswers[Free](ledger)
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
@@ -180,13 +187,21 @@ class Service:
         if plan.generation != rulebook.generation:
             raise RulesChanged("the rules or the schema changed while the statement was planned", hint="Run it again.")
         context = StatementContext(
-            *(analyst, session, rulebook, plan.time_zone, now + timeout_seconds, plan.fingerprint, plan.shape),
-            *(plan.is_inner, self.cubes.standing, None, is_first),
+            analyst,
+            session,
+            rulebook,
+            plan.time_zone,
+            now + timeout_seconds,
+            statement=plan.fingerprint,
+            shape=plan.shape,
+            is_inner=plan.is_inner,
+            cubes=self.cubes.standing,
+            is_first=is_first,
         )
         try:
             with audit.of_ledger(analyst):
                 reuse = reuse and bool(rulebook.policy.fresh_for)
-                answer = await self._noised(plan, context, reuse=reuse)
+                answer = await self._answer(plan, context, reuse=reuse) if plan.blocks else Answer((), plan.notices)
                 if plan.wanted is not None:
                     return await self._request(plan.wanted, context)
                 if not plan.system_views and not plan.foreseen:
@@ -238,24 +253,31 @@ class Service:
     async def _review(self, context: StatementContext) -> LedgerReview:
         return await self._ledger.review(context.analyst, context.rulebook.budgets, self._clock(), most_charges=0)
 
-    async def _noised(self, plan: Plan, context: StatementContext, *, reuse: bool) -> Answer:
-        """The blocks' answers; what has none is free."""
-        if not plan.blocks:
-            return Answer((), plan.notices)
-        await self._zones.check(plan.zones, context.deadline, lambda: self._turns.taken(context.analyst))
-        return await self._answer(plan, context, reuse=reuse)
-
     async def _answer(self, plan: Plan, context: StatementContext, *, reuse: bool) -> Answer:
+        """The second half of the story that `proxy.session.answer_private` begins."""
+        await self._zones.check(plan.zones, context.deadline, lambda: self._turns.taken(context.analyst))
+
+        # Find released numbers: the same answer, or what serves a part of each block. Equal blocks wait for each other.
         reading = self._again.reading(self._clock())
         if reuse and (known := self._given_again(plan, context, reading)) is not None:
             return known
         keys = [block_key(block, context.rulebook) for block in plan.blocks] if reuse else []
         async with self._in_flight.taken(keys, context.deadline):
-            questions, balances = await self._known(plan.blocks, context, reuse=reuse)
+            balances: Balances | None = None
+            if reuse:  # what is left is read in the same transaction, since nothing may be charged
+                questions, balances = await asyncio.gather(
+                    self._questions(plan.blocks, context, reuse=True), self._balances(context)
+                )
+            else:
+                questions = await self._questions(plan.blocks, context, reuse=False)
+
+            # Charge, run, noise and settle what is left to draw; or charge what the analyst sees for the first time.
             if any(question.is_fresh for question in questions):
                 async with self.gate.passed(context.deadline), AsyncExitStack() as place:
                     receipt, drawn = await on_grid(
-                        *(context.rulebook.policy.pad_to, context.deadline, context.is_first),
+                        context.rulebook.policy.pad_to,
+                        context.deadline,
+                        context.is_first,
                         lambda end: self._asking.draw(questions, replace(context, deadline=end), place),
                     )
                     with audit.after_charge(context.analyst):
@@ -264,6 +286,8 @@ class Service:
             else:
                 receipt, seen = await self._asking.see_again(questions, context, balances, known_at=reading.now)
                 shown = await self._shown_again(plan, seen, context)
+
+        # Show: columns, margins and notices, which follow from the released numbers.
         fresh = sum(len(question.fresh) for question in questions)
         reused = sum(len(question.known) for question in questions)
         audit.answered(context, receipt, fresh=fresh, reused=reused)
@@ -291,14 +315,6 @@ class Service:
             return None
         audit.answered(context, free.receipt, fresh=0, reused=free.reused)
         return free.answer
-
-    async def _known(
-        self, blocks: Sequence[Block], context: StatementContext, *, reuse: bool
-    ) -> tuple[list[Question], Balances | None]:
-        """Read what is known of the answers, and what is left where that may be all: read in one transaction."""
-        if not reuse:
-            return await self._questions(blocks, context, reuse=False), None
-        return await asyncio.gather(self._questions(blocks, context, reuse=True), self._balances(context))
 
     async def _balances(self, context: StatementContext) -> Balances:
         return await self._ledger.balances(context.analyst, context.rulebook.budgets, self._clock())

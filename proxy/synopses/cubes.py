@@ -70,8 +70,15 @@ class CubeMaker:
         blocks = [enforced(key_set.block, rulebook.kernel, size) for key_set in plan.sets]
         questions = [nothing_known(block, block_key(block, rulebook)) for block in blocks]
         execution = PrivateExecution(
-            *(self.engine, self.ledger, self.noise, self.clock, Faults(self.ledger, self.clock), self._turns),
-            *(ComputePool(), CostLimits(LoadLimits(statements=MOST_SETS)), asyncio.Event()),
+            engine=self.engine,
+            ledger=self.ledger,
+            noise=self.noise,
+            clock=self.clock,
+            faults=Faults(self.ledger, self.clock),
+            turns=self._turns,
+            pool=ComputePool(),
+            costs=CostLimits(LoadLimits(statements=MOST_SETS)),
+            schema_changed=asyncio.Event(),
         )
         await execution.keep(questions, context)
         return await self.find(plan.name)
@@ -103,7 +110,14 @@ class CubeMaker:
     def _sight(self, name: str, reader: str, numbers: tuple[int, ...], rulebook: Rulebook) -> Charge:
         account = account_name(name)
         return Charge(
-            *(self.clock(), reader, _SESSION, account, rulebook.policy.unit, (), (), numbers),
+            time=self.clock(),
+            analyst=reader,
+            session=_SESSION,
+            fingerprint=account,
+            unit=rulebook.policy.unit,
+            tables=(),
+            mechanisms=(),
+            sights=numbers,
             statement=account,
             shape=account,
         )
