@@ -73,23 +73,19 @@ def _charge(questions: Sequence[Question], review: LedgerReview, context: Statem
     except BudgetSpent as refusal:
         return f"none, since it is refused: {refusal.message}"
     delta = f" delta={price(cost.delta)}" if cost.delta else ""
-    accounts: list[tuple[AccountState | None, Whose]] = [
-        *((review.analyst, "yours"), (review.dataset, "shared"), (review.role, "role"))
-    ]
+    accounts: list[tuple[AccountState | None, Whose]]
+    accounts = [(review.analyst, "yours"), (review.dataset, "shared"), (review.role, "role")]
     known = [(standing, whose) for standing, whose in accounts if standing is not None]
     standing, whose_it_is = min(known, key=lambda each: _epsilon_left(each[0]))
     whose = WHOSE[whose_it_is]
-    left = f"{'' if cost.pure else 'epsilon='}{_left(standing)} left{context.rulebook.budgets.phrase}{whose}"
+    number = f"{_DOWN.plus(_epsilon_left(standing)).normalize():f} of {price(standing.limit.epsilon)}"
+    left = f"{'' if cost.pure else 'epsilon='}{number} left{context.rulebook.budgets.phrase}{whose}"
     return f"{_price(cost)}{delta}, with {left}"
 
 
 def _price(cost: Totals) -> str:
     """Write a price; that without pure epsilon by its rho."""
     return f"epsilon={price(cost.epsilon)}" if cost.pure else f"rho={price(cost.rho)}"
-
-
-def _left(standing: AccountState) -> str:
-    return f"{_DOWN.plus(_epsilon_left(standing)).normalize():f} of {price(standing.limit.epsilon)}"
 
 
 def _epsilon_left(standing: AccountState) -> Decimal:

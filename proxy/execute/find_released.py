@@ -35,7 +35,7 @@ from proxy.execute.rulebook import StatementContext
 from proxy.execute.synopses import lasting
 from rules.accounting.store import KeptRelease, LedgerStore, Release, ReleaseQuery, ServableReleases, Viewer
 from rules.mechanisms.additive import AdditiveNoise, laws_of, mechanism_of, noise_of, noise_paid
-from rules.mechanisms.cost import UPWARD, Mechanism
+from rules.mechanisms.cost import UPWARD
 from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups
 from rules.release.bound_ladder import report_name
 from rules.release.keys import Group
@@ -235,8 +235,7 @@ def _with_whole_vectors(block: Block, known: Mapping[int, Kept]) -> Mapping[int,
 def _cheaper(own: Question, paid: Known) -> Question:
     """The question with what others were charged for too, where it costs no more."""
     seen = _from_one(own, alike(paid.readings))
-    is_as_cheap = all(price <= most for price, most in zip(_prices(seen), _prices(own), strict=True))
-    return seen if is_as_cheap else own
+    return seen if all(price <= most for price, most in zip(_prices(seen), _prices(own), strict=True)) else own
 
 
 def _prices(question: Question) -> tuple[Decimal, Decimal]:
@@ -358,15 +357,12 @@ def _by_groups(kept: Kept) -> Iterable[Kept]:
 
 def _precision(measure: Measure, kept: Kept) -> Fraction:
     """Of the mean of these releases."""
-    return sum((_precision_paid(measure, release.release.mechanism) for release in kept), Fraction(0))
+    noises = (noise_paid(measure, release.release.mechanism, group_size=1) for release in kept)
+    return sum(map(_precision_of, noises), Fraction(0))
 
 
 def precision_asked(measure: Measure) -> Fraction:
     return _precision_of(noise_of(measure, group_size=1))
-
-
-def _precision_paid(measure: Measure, mechanism: Mechanism) -> Fraction:
-    return _precision_of(noise_paid(measure, mechanism, group_size=1))
 
 
 @lru_cache(maxsize=4096)

@@ -221,7 +221,10 @@ class Question:
             bounds=tuple(zip(self._ladders_as_paid(), bounds, strict=True)),
             chosen=(
                 *self.chosen,
-                *(self._choice(self.block.ladders[index], bound) for index, bound in chosen.items()),
+                *(
+                    Release(self.key, ladder_key(ladder), mechanism_of_ladder(ladder), NO_GROUPS, (bound,))
+                    for ladder, bound in ((self.block.ladders[index], bound) for index, bound in chosen.items())
+                ),
             ),
         )
 
@@ -235,9 +238,6 @@ class Question:
         for index, ladder in enumerate(self.block.ladders):
             kept = self.known_bounds.get(index)
             yield ladder if kept is None else replace(ladder, epsilon=kept.release.mechanism.strength)
-
-    def _choice(self, ladder: Ladder, bound: int) -> Release:
-        return Release(self.key, ladder_key(ladder), mechanism_of_ladder(ladder), NO_GROUPS, (bound,))
 
     def with_others(self, fresh_kept: Sequence[Kept], charge: int) -> "Question":
         """The question with what the analyst has besides each of its releases, which a charge has paid for."""

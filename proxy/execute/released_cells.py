@@ -244,7 +244,9 @@ class _Matching:
                 for index, centred, count, middle in self._halves(alike):
                     readings.setdefault(index, []).append(CellReading(centred, *places, count, middle))
         most = _MOST if self.may_be_cut else None
-        summed = {index: tuple(sorted(each, key=_newest)[:most]) for index, each in readings.items()}
+        summed = {
+            index: tuple(sorted(each, key=lambda each: -each.first.kept.id)[:most]) for index, each in readings.items()
+        }
         return Known(summed, Relatives(asked, {index: tuple(each) for index, each in relatives.items()}))
 
     def _places(
@@ -297,10 +299,6 @@ def _bounded(kept: Iterable[KeptRelease], name: str, measure: Measure) -> Iterat
         if read is not None and read["name"] == name:
             sensitivity, factor = int(read["sensitivity"]), int(read["factor"] or 1)
             yield Bounded(each, replace(measure, sensitivity=sensitivity, factor=factor, vector=None))
-
-
-def _newest(reading: CellReading) -> int:
-    return -reading.first.kept.id
 
 
 def _digest(rulebook: Rulebook, block: Block, text: str) -> str:

@@ -210,7 +210,8 @@ class Service:
                 foreseen = await self._foreseen(plan, context, reuse=reuse)
                 return replace(answer, columns=answer.columns + view_rows + foreseen, notices=answer.notices + told)
         except asyncio.CancelledError:
-            _stay_alive()
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()  # only the statement was cancelled: the task that asked goes on with its session
             raise Interrupted("canceling statement due to user request") from None
 
     async def find_released(
@@ -352,9 +353,3 @@ class Service:
         questions = await self._questions(plan.foreseen, context, reuse=reuse)
         released = [await self._finder(context).find_own(question) if reuse else None for question in questions]
         return (foresee(questions, released, await self._review(context), context),)
-
-
-def _stay_alive() -> None:
-    """Only the statement was cancelled: the task that asked goes on with its session."""
-    if (task := asyncio.current_task()) is not None:
-        task.uncancel()

@@ -83,7 +83,8 @@ async def plan_within(
     bounded = replace(bounded, request=replace(request, delta=request.delta / 2))  # for each of two releases
     if (kept := await _kept_promise(bounded, plan)) is not None:
         return *kept, None
-    probe = await bounded.with_epsilon(_probe_epsilon(bounded.limits))
+    limits = bounded.limits
+    probe = await bounded.with_epsilon(max(limits.min_epsilon, _THREE.divide(limits.max_epsilon, Decimal(_PROBES))))
     if not probe.blocks:
         return *await _explained(bounded, demands, probe, plan), None
     await private.compare(probe, columns, run)
@@ -94,12 +95,11 @@ async def plan_within(
     if are_met(needs, probe.blocks, known, rest):
         return probe, _promised(within, needs, plan), answer
     spent = Decimal(0) if answer.is_free else probe.epsilon
-    if bounded.limits.hides_few and not needs.promised:
+    if limits.hides_few and not needs.promised:
         raise _of_few(within, _paid(probe, answer))
     if not needs.can_be_met:
-        most, size = bounded.limits.max_epsilon, bounded.limits.group_size
-        least = least_epsilon(at_least, blocks, most, rest, size)
-        raise too_small(within, most, least, _paid(probe, answer))
+        least = least_epsilon(at_least, blocks, limits.max_epsilon, rest, limits.group_size)
+        raise too_small(within, limits.max_epsilon, least, _paid(probe, answer))
     plan, epsilon = await _least(bounded, needs, plan, rest, spent, _paid(probe, answer))
     promise = Promise(epsilon, _promised(within, needs, plan))
     await private.service.promises.keep(private.analyst, plan, within, promise)
@@ -154,10 +154,6 @@ async def _least(
             return plan, epsilon
         epsilon = _THREE.multiply(epsilon, _STEP)
     raise _beyond(bounded, None if epsilon is None else epsilon + spent, paid)
-
-
-def _probe_epsilon(limits: SettingLimits) -> Decimal:
-    return max(limits.min_epsilon, _THREE.divide(limits.max_epsilon, Decimal(_PROBES)))
 
 
 def _promised(within: Within, needs: Needs, plan: Plan) -> tuple[str, ...]:

@@ -165,7 +165,7 @@ def _request(
     """Return what the planner is asked, by the session as it is now. A statement may stand around its query."""
     statement, settings, service = asked.statement, run.settings, private.service
     assert asked.around is not None, "it holds a query"
-    is_whole = statement.kind is Kind.QUERY
+    is_whole, float_digits = statement.kind is Kind.QUERY, int(moment.setting("extra_float_digits") or 1)
     return Request(
         text=asked.around.query,
         search_path=moment.search_path,
@@ -185,7 +185,7 @@ def _request(
         previews=settings.previews,
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
-        styles=_styles(moment),
+        styles=Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle"), has_short_floats=float_digits < 1),
         parsed_under=run.under.older,
         views=views,
         preview_rows=service.preview_rows(private.analyst) if settings.previews == "synopsis" else (),
@@ -193,8 +193,3 @@ def _request(
         fingerprint=statement.fingerprint if is_whole else "",
         shape=statement.shape if is_whole else "",
     )
-
-
-def _styles(moment: SessionState) -> Styles:
-    float_digits = int(moment.setting("extra_float_digits") or 1)
-    return Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle"), has_short_floats=float_digits < 1)

@@ -155,11 +155,7 @@ def needs_transaction(statement: Statement) -> bool:
 
 def may_touch(statement: Statement, service: Service, names: PreparedStatements) -> bool:
     """Return whether a statement names what may be closed, or a temporary view, which may read that."""
-    return service.may_touch(statement) or names_view(statement, names)
-
-
-def names_view(statement: Statement, names: PreparedStatements) -> bool:
-    return any(names.may_be_view(relation.name) for relation in statement.relations)
+    return service.may_touch(statement) or any(names.may_be_view(relation.name) for relation in statement.relations)
 
 
 def may_be_private(statement: Statement, service: Service, names: PreparedStatements) -> bool:

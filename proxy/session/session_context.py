@@ -111,7 +111,9 @@ class SessionContext:
         """
         if len(text) > MOST_BYTES:
             return None
-        self._note_state(text)
+        if not self.relay.has_hidden_state and _HIDDEN.search(text):
+            # It may leave something for good that no catalog lists: a setting of a client's own.
+            self.relay.has_hidden_state = True
         if is_lexical(text) and (not self.relay.knows_lexis or (_ESCAPE in text and self.relay.lexis.has_odd_strings)):
             return None
         reading = self.readings.find(self.relay.codec, text)
@@ -138,11 +140,6 @@ class SessionContext:
         self.readings.keep(codec, text, reading)
         self.private.check_cancelled()
         return self._noted(reading)
-
-    def _note_state(self, text: bytes) -> None:
-        """Whatever is run once may have left something for good that no catalog lists: a setting of a client's own."""
-        if not self.relay.has_hidden_state and _HIDDEN.search(text):
-            self.relay.has_hidden_state = True
 
     def report(self, refusal: Refusal, statement: Statement | None = None) -> bytes:
         """A refusal as the client reads it; the log has it too. That is the end of it."""
