@@ -36,6 +36,7 @@ class Step:
     column: int
     target: TableName
     target_column: str
+    rows: int | None = None  # of one unit in that table, by the rules
 
 
 @frozen

@@ -355,7 +355,10 @@ def tells_unit(facts: Facts, keys: tuple[Expression, ...]) -> bool:
 def per_unit(
     source: Node, keys: tuple[tuple[int, Expression], ...], aggregates: tuple[tuple[int, Aggregate, Column], ...]
 ) -> Node:
-    """One row for each unit and keys. Keys that the unit determines leave one row of each unit."""
+    """One row for each unit and keys. Keys that the unit determines leave one row of each unit.
+
+    Keys that refer to another table leave as many as the rules allow there, at most: orders, grouped from their lines.
+    """
     facts = source.facts
     assert facts.unit is not None and facts.unit.column is not None
     check_whole(facts)
@@ -373,7 +376,7 @@ def per_unit(
     made = Facts(
         columns=columns,
         unit=facts.unit,
-        rows=Rows(1, 1) if by_unit else facts.rows,
+        rows=Rows(1, 1) if by_unit else _grouped_rows(facts, bound),
         keys=frozenset([frozenset([unit, *numbers])] + ([numbers] if tells_unit(facts, bound) else [])),
         determined=frozenset(column.id for column in columns) if by_unit else frozenset(determined),
         determinants=frozenset([frozenset([unit])]) | _carried(facts, plain),
@@ -383,6 +386,18 @@ def per_unit(
         shares=frozenset(number for number, _, column in aggregates if column.name in _SHARED_OUT),
     )
     return PerUnit(source, keys, tuple((number, aggregate) for number, aggregate, _ in aggregates), made)
+
+
+def _grouped_rows(facts: Facts, keys: tuple[Expression, ...]) -> Rows:
+    """As many rows as the unit has in the table that the only other key than those of the unit refers to."""
+    others = [key for key in keys if not ids_in(key) <= facts.determined]
+    caps = [
+        step.rows
+        for step in (*facts.steps, *facts.anchors)
+        if len(others) == 1 and isinstance(others[0], Column) and others[0].id == step.column
+    ]
+    known = [cap for cap in (facts.rows.cap, *caps) if cap is not None]
+    return Rows(facts.rows.proved, min(known, default=None))
 
 
 _SHARED_OUT = frozenset(("count", "sum"))  # each row of a unit is counted once, whatever the keys are

@@ -149,21 +149,24 @@ def _with_unit(
         rows=Rows(proved, cap),
         determined=every if path.is_unique else frozenset([unit]),
         determinants=frozenset([frozenset([unit]), frozenset([first.id])]) | facts.keys,
-        steps=_first_step(step, first),
-        anchors=_anchors(table, facts),
+        steps=_first_step(step, first, policy),
+        anchors=_anchors(table, facts, cap),
         refers=_refers(table, facts),
     )
     names = (*numbers, (unit, "")) if path.hops else numbers
     return Scan(table.name, names, tuple(hop.target for hop in path.hops), made, path.nullable)
 
 
-def _first_step(step: UnitStep, column: Column) -> tuple[Step, ...]:
-    return () if step.target is None else (Step(column.id, step.target, step.target_column),)
+def _first_step(step: UnitStep, column: Column, policy: Policy) -> tuple[Step, ...]:
+    if step.target is None:
+        return ()
+    rules = policy.find_table(step.target)
+    return (Step(column.id, step.target, step.target_column, None if rules is None else rules.rows_per_unit),)
 
 
-def _anchors(table: Table, facts: Facts) -> tuple[Step, ...]:
+def _anchors(table: Table, facts: Facts, rows: int | None) -> tuple[Step, ...]:
     return tuple(
-        Step(column.id, table.name, column.name) for column in facts.columns if table.is_unique((column.name,))
+        Step(column.id, table.name, column.name, rows) for column in facts.columns if table.is_unique((column.name,))
     )
 
 
