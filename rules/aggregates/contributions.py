@@ -93,6 +93,7 @@ class Recipe:
     span: SpanForm = ""  # of an interval
     barred: "Callable[[Decimal], Recipe] | None" = None  # with what error bars of a level need; None: nothing more
     centred: "Recipe | None" = None  # a better one where its count, the second part, is asked for anyway
+    around_zero: "Recipe | None" = None  # a mean whose sum lies around zero, so that a unit's total can be bounded
 
 
 def where(summand: Summand, tested: Expression) -> Summand:

@@ -64,9 +64,11 @@ def split(call: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
     if call.name in ("sum", "avg") and len(arguments) == 1 and arguments[0].type.kind == "interval":
         seconds = part_of_span("epoch", arguments[0], NUMERIC)
         recipe = _of_numbers(call, (seconds,), tested, binding, facts, rows)
-        centred, form = recipe.centred, shown_by(arguments[0])
-        centred = centred and replace(centred, type=INTERVAL, span=form)
-        return replace(recipe, type=INTERVAL, span=form, centred=centred)
+        form = shown_by(arguments[0])
+        centred, around_zero = (
+            other and replace(other, type=INTERVAL, span=form) for other in (recipe.centred, recipe.around_zero)
+        )
+        return replace(recipe, type=INTERVAL, span=form, centred=centred, around_zero=around_zero)
     return _of_numbers(call, arguments, tested, binding, facts, rows)
 
 
@@ -272,7 +274,12 @@ def _average(argument: Expression, tested: Expression, binding: Binding, facts: 
     total = _total(argument, summand, facts, rows)
     parts = _centred(argument, summand, tested, binding, total)
     if total is None:
-        return _mean(argument, summand.lattice, parts)
+        mean, lattice = _mean(argument, summand.lattice, parts), summand.lattice
+        if not lattice.low < 0 < lattice.high:
+            return mean
+        symmetric = _around_zero(summand, max(-lattice.low, lattice.high))
+        halves, least = _centred(argument, symmetric, tested, binding), lattice.low * lattice.step
+        return replace(mean, around_zero=_mean(argument, symmetric.lattice, halves, least))
     least = summand.lattice.low * summand.lattice.step
     return _mean(argument, _around_zero(summand, total).lattice, parts, least)
 

@@ -38,6 +38,7 @@ class Ladder:
     ]  # by step from rung to rung, how high it has to be to be worth its noise, in 64ths of a unit
     step: Fraction = Fraction(1)  # what one of a rung stands for
     is_declared: bool = True  # whether the rules or the session say the last rung
+    favours_height: bool = False  # whether a bound that is too low costs more than one that is too high
     # Where groups are found: the thresholds for lists of up to so many, by which the list that was found is priced.
     by_groups: tuple[tuple[int, tuple[int, ...]], ...] = ()
 

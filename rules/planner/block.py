@@ -117,7 +117,7 @@ def draft_block(
     relation = kernel.relation(rows)
     is_single = relation.known.is_single
     rows_counted = 1 if is_single else bounding_of(node.facts, keyed.keys, cap, request, is_private=False).rows
-    auto = Auto.of(node, request, context, is_declared=cap.is_declared)
+    auto = Auto.of(node, request, context, rows_counted, is_declared=cap.is_declared)
     block_recipes = recipes_of(aggregates, request.confidence, keyed, context, rows_counted, site.source.node)
     recipes = choose(auto.with_own_bounds(block_recipes))
     finds_first = listing is None and not is_single and _finds_first(recipes, keyed, request)

@@ -2,9 +2,14 @@
 
 Three kinds of totals of a unit have ladders: its rows, which bound all measures of rows alike, so that means are not
 bent; the groups that it is in, where units are counted; and what it adds to one sum, which bounds that sum alone.
+
+A cap times the largest value of a row is far more than most units add to a sum. So a sum has a ladder by default where
+its declared bound is many times the largest value; with a count beside it, from which half of that bound is known
+already, it has to be more. Only public numbers decide it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -14,6 +19,7 @@ from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
 from rules.frozen import frozen, replace
 from rules.kernel.measures import Sum, Units
+from rules.mechanisms.noised_outputs import Average, CentredSum
 from rules.mechanisms.noised_outputs import Sum as SumOutput
 from rules.mechanisms.release_plan import Ladder
 from rules.planner.bound_contributions import Bounding
@@ -24,6 +30,9 @@ from rules.values.expression import Apply, Column, Expression, columns_in
 _FOUND = 8  # groups, as a rule, where they are found and the choice cannot wait for their list
 CLASSES = tuple(4**power for power in range(9))  # of lists that are found: a bound is chosen for about so many groups
 _FINEST = 64  # of a sum's reach in one row: the part of it that the lowest rung is
+_LEAST_OF_DECLARED = 4  # the same below a declared bound: fewer units are cut where ε is too small for a choice
+_PAYS = 8  # times the largest value of a row: a declared bound of a unit's total from which a choice pays
+_PAYS_WITH_COUNT = 20  # the same where the sum would be made from centred halves and a count
 
 
 def weight_of_ladder(groups: int | None, least: Fraction) -> Fraction:
@@ -41,25 +50,38 @@ class Auto:
     """The bounds that are to be chosen."""
 
     rows: bool
-    sums: bool
-    summed: frozenset[int] = frozenset()  # or the sums of these columns
+    sums: bool | None  # all sums, or none; None: those whose columns or whose declared bounds say so
+    rows_counted: int  # of a unit, by the declared cap
+    columns: Mapping[int, bool] = field(default_factory=dict)  # what the rules say of columns
 
     @classmethod
-    def of(cls, node: Node, request: Request, context: PlannerContext, *, is_declared: bool) -> "Auto":
+    def of(
+        cls, node: Node, request: Request, context: PlannerContext, rows_counted: int, *, is_declared: bool
+    ) -> "Auto":
         """By the session, or else by the rules of the tables that are read; rows also where nothing bounds them."""
         scans = [(scan, context.policy.find_table(scan.table)) for scan in scans_in(node)]
         rules = [table for _, table in scans if table is not None]
         rows = any(table.rows_auto for table in rules) if request.rows_auto is None else request.rows_auto
         rows = rows or not is_declared
         if request.sums_auto is not None:
-            return cls(rows, request.sums_auto)
+            return cls(rows, request.sums_auto, rows_counted)
+        words = [table.sum_per_unit for table in rules]
+        sums = True if "auto" in words else False if "off" in words or rows else None
         named = ((number, table.columns.get(name)) for scan, table in scans if table for number, name in scan.names)
-        columns = frozenset(number for number, column in named if column is not None and column.sum_per_unit)
-        return cls(rows, any(table.sum_per_unit for table in rules), columns)
+        columns = {number: column.sum_per_unit for number, column in named if column is not None}
+        said = {number: word == "auto" for number, word in columns.items() if word is not None}
+        return cls(rows, sums, rows_counted, said)
 
     def with_own_bounds(self, recipes: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
-        """Sums whose total is to be bounded by itself stay sums of their own."""
-        return tuple(replace(recipe, centred=None) if self._is_own(recipe) else recipe for recipe in recipes)
+        """Sums whose total is to be bounded by itself stay sums of their own, and means lie around zero for it."""
+        needed = {part for recipe in recipes if recipe.centred is None for part in recipe.parts}
+        return tuple(self._with_own_bound(recipe, needed) for recipe in recipes)
+
+    def _with_own_bound(self, recipe: Recipe, needed: Set[Contribution]) -> Recipe:
+        if recipe.around_zero is not None and self._is_own(recipe.around_zero):
+            return recipe.around_zero
+        has_count = recipe.centred is not None and recipe.centred.parts[1] in needed
+        return replace(recipe, centred=None) if self._is_own(recipe, has_count=has_count) else recipe
 
     def bounding(
         self,
@@ -91,18 +113,24 @@ class Auto:
             return declared
         return replace(declared, is_chosen=is_chosen, chooses_groups=chooses_groups, own=sums)
 
-    def _is_own(self, recipe: Recipe) -> bool:
+    def _is_own(self, recipe: Recipe, *, has_count: bool = False) -> bool:
         total = _total(recipe)
         if total is None:
             return False
-        return self.sums or any(column.id in self.summed for column in columns_in(total.summand.expression))
+        said = {self.columns[column.id] for column in columns_in(total.summand.expression) if column.id in self.columns}
+        if said or self.sums is not None:
+            return True in said or (not said and self.sums is True)
+        least = _PAYS_WITH_COUNT if has_count or total.centred else _PAYS
+        return self.rows_counted >= least
 
 
 def _total(recipe: Recipe) -> Sum | None:
-    """The sum that a plain sum is made of."""
+    """The sum that a plain sum, or a mean around zero, is made of."""
     match recipe.parts:
         case (Sum(centred=False) as total,):
             return total
+        case (Sum(centred=True) as halves, _) if halves.summand.lattice.low == -halves.summand.lattice.high:
+            return halves
     return None
 
 
@@ -133,17 +161,21 @@ def find_ladders(
         ladders_of_measures.append(
             ("groups", "groups", rungs_to(min(bounding.groups, shares.groups or bounding.groups)), Fraction(1))
         )
+    first_sum = len(ladders_of_measures)
     for total in bounding.own:
         most = bounding.rows * total.reach if total.total is None else total.total
-        rungs = rungs_to(most, -(-total.reach // _FINEST))
+        rungs = rungs_to(most, -(-total.reach // (_LEAST_OF_DECLARED if is_declared else _FINEST)))
         ladders_of_measures.append((name(total), _words(total.summand.expression), rungs, _step(total, recipes)))
     ladders = []
     for number, (called, what, rungs, step) in enumerate(ladders_of_measures):
         epsilon, measures = shares.ladders[number], tuple(_bounded_by(number, bounding, shares))
-        priced = partial(thresholds_of, rungs, measures=measures, epsilon=epsilon, group_size=shares.group_size)
+        high = is_declared and number >= first_sum
+        priced = partial(
+            thresholds_of, rungs, measures=measures, epsilon=epsilon, group_size=shares.group_size, favours_height=high
+        )
         classes = () if shares.groups else tuple((most, priced(max(1, most // 2))) for most in CLASSES)
         thresholds = priced(shares.groups or _FOUND)
-        ladders.append(Ladder(called, what, epsilon, rungs, thresholds, step, is_declared, classes))
+        ladders.append(Ladder(called, what, epsilon, rungs, thresholds, step, is_declared, high, classes))
     return tuple(ladders)
 
 
@@ -171,6 +203,6 @@ def _words(summed: Expression) -> str:
 
 
 def _step(total: Sum, recipes: Sequence[Recipe]) -> Fraction:
-    output = next(recipe.output((0,)) for recipe in recipes if _total(recipe) == total)
-    assert isinstance(output, SumOutput)
-    return output.step
+    output = next(recipe.output((0, 1)) for recipe in recipes if _total(recipe) == total)
+    assert isinstance(output, SumOutput | CentredSum | Average), "a sum or a mean is bounded by itself"
+    return output.step if isinstance(output, SumOutput) else output.step / 2

@@ -57,7 +57,7 @@ class ColumnRules(Model):
     nullable: bool = True  # false: no row lacks a value, so there is no group of NULL
     other: bool = False  # values that are not listed or between the bounds make one more group
     hidden: bool = False
-    sum_per_unit: Literal["auto"] | None = None  # how much of each unit's sums counts is chosen privately
+    sum_per_unit: Literal["auto", "off"] | None = None  # whether how much of each unit's sums counts is chosen
     randomized: Randomized | None = None  # people changed their answers by chance before they gave them
     bounds: Literal["auto"] | None = None  # lower and upper are those of a private look, which the ledger keeps
 
@@ -107,7 +107,7 @@ class TableRules(Model):
     unit: str | None = None  # "customer_id", or "order_id -> orders.id" through a foreign key
     rows_per_unit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     rows_auto: bool = False  # "rows_per_unit: auto up to 200": how many count is chosen privately for each query
-    sum_per_unit: Literal["auto"] | None = None  # of all its columns
+    sum_per_unit: Literal["auto", "off"] | None = None  # of all its columns
     foreign: Literal["trusted"] | None = None  # all its rows on other servers can always be read
     columns: dict[str, ColumnRules] = Field(default_factory=dict)
 

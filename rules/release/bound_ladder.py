@@ -73,18 +73,25 @@ class Noisy:
 
 
 def thresholds_of(
-    rungs: Sequence[int], groups: int, measures: Sequence[Noisy], epsilon: Decimal, *, group_size: int = 1
+    rungs: Sequence[int],
+    groups: int,
+    measures: Sequence[Noisy],
+    epsilon: Decimal,
+    *,
+    group_size: int = 1,
+    favours_height: bool = False,
 ) -> tuple[int, ...]:
     """For each step how high it has to be: as many units as its noise is worth in all groups, or can be told from none.
 
     A bound that is higher by one step adds that step to each unit above it, and its noise to every group. Fewer than
-    2/ε units cannot be told from the noise of the choice itself. Units that are protected together make both larger.
+    2/ε units cannot be told from the noise of the choice itself; where that favours height, they count for a step
+    all the same. Units that are protected together make both larger.
 
     Example:
         >>> thresholds_of((1, 2, 4), 12, [Noisy(Decimal("0.8"))], Decimal("0.2"))
         (960, 960)
     """
-    least = _SURE / Fraction(epsilon)
+    least = 0 if favours_height else _SURE / Fraction(epsilon)
     return tuple(
         ceil(PARTS * group_size * max(least, groups * _noise_between(low, high, measures) / (high - low)))
         for low, high in pairwise(rungs)
@@ -133,15 +140,21 @@ def draw_climb(ladder: Ladder, noise: Noise, *, group_size: int) -> tuple[int, .
 
     All of it is drawn, wherever the climb will end, and before the database is asked.
     """
-    for_steps = _third(ladder.epsilon)
+    for_steps = _for_steps(ladder)
     reach = PARTS * group_size
     threshold = _one_sided(1, reach, _DOWN.subtract(ladder.epsilon, for_steps), noise)
     return threshold + _one_sided(len(ladder.thresholds), reach, for_steps, noise)
 
 
-def _third(epsilon: Decimal) -> Decimal:
-    """A third, rounded up to few digits: what is left of ε is exact, and less than two thirds."""
-    return _UP.divide(epsilon, Decimal(3))
+def _for_steps(ladder: Ladder) -> Decimal:
+    """The ε of the steps' noise, rounded up to few digits: what is left of ε is exact, and is the threshold's.
+
+    The more the steps have, the fewer climbs end too early, and the more go on too far. A third is for ladders that go
+    up to a million. A declared bound ends such a climb, so there it is nine twentieths.
+    """
+    if ladder.favours_height:
+        return _UP.divide(ladder.epsilon * 9, Decimal(20))
+    return _UP.divide(ladder.epsilon, Decimal(3))
 
 
 def _one_sided(count: int, reach: int, epsilon: Decimal, noise: Noise) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ class _Maker:
     def planned(self, keys: tuple[str, ...], text: str, epsilon: Decimal, path: str) -> KeySet:
         """One set; its groups are listed by the rules, and its bounds are no choice."""
         zone = self.policy.budget.time_zone
-        request = Request(text, ("pg_catalog",), epsilon=epsilon, time_zone=zone)
+        request = Request(text, ("pg_catalog",), epsilon=epsilon, time_zone=zone, sums_auto=False)
         here = f"{path}.cube: {', '.join(keys)}"
         try:
             made = plan(request, self.policy, self.catalog, self.kernel)

@@ -263,7 +263,8 @@ def test_no_report_is_bought_where_a_key_proves_that_no_row_is_cut(session: Sess
 def test_the_rules_file_leaves_bounds_to_a_choice_and_a_session_may_not_want_it(
     shop: RealDatabase, tmp_path: Path
 ) -> None:
-    rules = shop_data.RULES.replace("rows_per_unit: 40", "rows_per_unit: auto up to 40\n    sum_per_unit: auto")
+    chosen = "rows_per_unit: auto up to 40\n    sum_per_unit: auto"
+    rules = shop_data.RULES.replace("rows_per_unit: 40\n    sum_per_unit: off", chosen)
     with noisegate(tmp_path, shop.reader_dsn, rules=rules) as running:
         session = Session(running)
         session.connection.execute("RESET noisegate.rows_per_unit")

@@ -11,13 +11,14 @@ _FAR = 40  # scales, beyond which nothing is left of a geometric law
 
 def law_of_climb(ladder: Ladder, heights: list[int], *, group_size: int = 1) -> list[float]:
     """With which probability each rung is chosen: a sum over the noise of the threshold."""
-    one_third = float(ladder.epsilon) / 3
-    share = np.exp(-2 * one_third / (PARTS * group_size))
-    lowered = np.arange(int(_FAR * PARTS * group_size / (2 * one_third)))
+    for_steps = float(ladder.epsilon) * (9 / 20 if ladder.favours_height else 1 / 3)
+    for_threshold = float(ladder.epsilon) - for_steps
+    share = np.exp(-for_threshold / (PARTS * group_size))
+    lowered = np.arange(int(_FAR * PARTS * group_size / for_threshold))
     reaching = share**lowered * (1 - share)
     law = []
     for height, threshold in zip(heights, ladder.thresholds, strict=True):
-        stopping = _above(height - threshold + lowered, one_third / (PARTS * group_size))
+        stopping = _above(height - threshold + lowered, for_steps / (PARTS * group_size))
         law.append(float(reaching @ stopping))
         reaching = reaching * (1 - stopping)
     return [*law, float(reaching.sum())]

@@ -16,7 +16,8 @@ from tests.support import shop as shop_data
 ORDERS = ("    unit: customer_id\n    rows_per_unit: 40\n", "    unit: customer_id\n    rows_per_unit: auto up to 40\n")
 UNDECLARED = ("    unit: customer_id\n    rows_per_unit: 40\n", "    unit: customer_id\n")
 AMOUNT = ("amount: {lower: 0, upper: 500}", "amount: {lower: 0, upper: 500, sum_per_unit: auto}")
-ITEMS = ("    rows_per_unit: 120\n", "    rows_per_unit: 120\n    sum_per_unit: auto\n")
+ITEMS = ("    rows_per_unit: 120\n    sum_per_unit: off\n", "    rows_per_unit: 120\n    sum_per_unit: auto\n")
+BY_DEFAULT = ("    sum_per_unit: off\n", "")  # of orders, and then of their items
 
 
 def with_rules(shop: RealDatabase, *changes: tuple[str, str]) -> Planner:
@@ -81,6 +82,66 @@ def test_the_rules_of_a_column_or_table_leave_the_bounds_of_sums_to_a_choice(
     shop: RealDatabase, sql: str, ladders: list[str]
 ) -> None:
     assert [ladder.what for ladder in with_rules(shop, AMOUNT, ITEMS).block(sql).ladders] == ladders
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "ladders"),
+    [
+        ("SELECT sum(amount) FROM orders", 8, ["sum(amount)"]),
+        ("SELECT sum(amount) FROM orders", 7, []),
+        # a count halves what a sum's noise needs to be
+        ("SELECT sum(amount), count(amount) FROM orders", 20, ["sum(amount)"]),
+        ("SELECT sum(amount), count(amount) FROM orders", 19, []),
+        # one mean lies around zero, the other around the middle of its bounds
+        ("SELECT avg(date '2025-06-30' - ordered_at::date) FROM orders", 20, ["sum over ordered_at"]),
+        ("SELECT avg(date '2025-06-30' - ordered_at::date) FROM orders", 19, []),
+        ("SELECT avg(date '2027-06-30' - ordered_at::date), avg(amount) FROM orders", 40, []),
+        # all rows of a unit share what one may have
+        ("SELECT avg(v) FROM (SELECT id, sum(amount) AS v FROM orders GROUP BY id) AS t", None, ["sum(sum)"]),
+        ("SELECT sum(birth_date - date '2000-01-01') FROM customers", None, []),
+        ("SELECT count(*), count(DISTINCT status), max(amount) FROM orders", 40, []),
+    ],
+)
+def test_a_sum_has_a_ladder_where_its_declared_bound_is_many_times_a_row(
+    shop: RealDatabase, sql: str, rows: int | None, ladders: list[str]
+) -> None:
+    block = with_rules(shop, BY_DEFAULT).block(sql, rows_per_unit=rows)
+
+    assert [ladder.what for ladder in block.ladders] == ladders
+    assert all(ladder.favours_height for ladder in block.ladders), "the rules bound them already"
+
+
+def test_the_rules_or_the_session_keep_the_declared_bound(shop: RealDatabase) -> None:
+    column = ("amount: {lower: 0, upper: 500}", "amount: {lower: 0, upper: 500, sum_per_unit: off}")
+    sql = "SELECT sum(amount), sum(id % 10) FROM orders"
+
+    assert len(with_rules(shop, BY_DEFAULT).block(sql).ladders) == 2
+    assert [ladder.what for ladder in with_rules(shop, BY_DEFAULT, column).block(sql).ladders] == ["sum over id"]
+    assert not with_rules(shop).block(sql).ladders
+    chosen = with_rules(shop, (ORDERS[0] + BY_DEFAULT[0], ORDERS[1])).block(sql)
+    assert [ladder.what for ladder in chosen.ladders] == ["rows"], "which bounds the sums too"
+
+
+def test_a_mean_around_zero_has_a_sum_that_its_unit_is_bounded_by(shop: RealDatabase) -> None:
+    planner = with_rules(shop, BY_DEFAULT)
+    block = planner.block("SELECT avg(date '2025-06-30' - ordered_at::date) FROM orders")
+    made = settled(block, (50,), planner.kernel, 1)
+
+    assert [measure.sensitivity // measure.factor for measure in made.measures] == [50, 40]
+    assert block.ladders[0].bound_text(50) == "25", "in days, of halves"
+
+
+def test_orders_that_are_grouped_from_their_lines_are_as_many_as_the_rules_allow(shop: RealDatabase) -> None:
+    planner = with_rules(shop)
+
+    for key in ("i.order_id", "o.id", "o.id, o.customer_id"):
+        rows = f"SELECT {key} FROM orders AS o JOIN order_items AS i ON i.order_id = o.id GROUP BY {key}"
+        (measure,) = planner.block(f"SELECT count(*) FROM ({rows} HAVING count(*) > 1) AS t").measures
+        assert measure.sensitivity // measure.factor == 40, key
+    (measure,) = planner.block(
+        "SELECT count(*) FROM (SELECT order_id, product_id FROM order_items GROUP BY 1, 2) AS t"
+    ).measures
+    assert measure.sensitivity // measure.factor == 120
 
 
 def test_a_sum_with_a_ladder_is_no_sum_of_halves_beside_a_count(shop: RealDatabase) -> None:

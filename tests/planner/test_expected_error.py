@@ -120,7 +120,7 @@ def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: d
 
     _, *lines = report.as_text()
     assert lines[:2] == [
-        "r.yaml:23: warning: budget.epsilon: is large (less)",
+        "r.yaml:25: warning: budget.epsilon: is large (less)",
         "r.yaml:10: note: customers.email, orders.note: hidden",
     ]
     assert "    count of rows: ±30 at ε 0.1, ±3 at ε 1, ±0 at ε 5" in lines
@@ -129,7 +129,7 @@ def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: d
     assert lines[-1] == "r.yaml: fine, with 1 warning"
     tree = json.loads(report.as_json())
     assert tree["statements"] == {"all together": 1000, "ada": 1000, "bob": 500}
-    assert tree["findings"][0]["line"] == 23
+    assert tree["findings"][0]["line"] == 25
     assert tree["tables"][0]["questions"][0]["error_at_95%"] == {"0.1": 30.0, "1": 3.0, "5": 0.0}
 
 

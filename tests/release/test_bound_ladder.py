@@ -93,12 +93,18 @@ def test_one_unit_moves_the_height_of_a_step_by_one_whole_at_most(given: list[in
     thresholds=st.tuples(*[st.integers(0, 30 * PARTS)] * 3),
     moves=st.lists(st.tuples(*[st.integers(0, PARTS)] * 3), min_size=1, max_size=4),
     epsilon=st.sampled_from(("0.05", "0.3", "1", "3")),
+    favours_height=st.booleans(),
 )
 def test_no_rung_is_more_than_e_to_the_epsilon_times_as_likely_with_more_units(
-    heights: list[int], thresholds: tuple[int, int, int], moves: list[tuple[int, int, int]], epsilon: str
+    heights: list[int],
+    thresholds: tuple[int, int, int],
+    moves: list[tuple[int, int, int]],
+    epsilon: str,
+    favours_height: bool,
 ) -> None:
     """The law of the mechanism itself, for as many units as are protected together."""
-    ladder = Ladder("rows", "rows", Decimal(epsilon), (1, 2, 3, 4), thresholds)
+    rungs = (1, 2, 3, 4)
+    ladder = Ladder("rows", "rows", Decimal(epsilon), rungs, thresholds, favours_height=favours_height)
     more = [height + sum(moved) for height, moved in zip(heights, zip(*moves, strict=True), strict=True)]
     one, other = (law_of_climb(ladder, each, group_size=len(moves)) for each in (heights, more))
 
@@ -130,6 +136,22 @@ def test_where_nobody_has_more_than_one_the_cap_is_hardly_ever_far_above(epsilon
     assert law[-1] < 0.001
 
 
+@pytest.mark.parametrize("units", [45, 90, 600])
+def test_where_height_is_favoured_fewer_climbs_end_where_much_is_cut(units: int) -> None:
+    """Units with 40 to 60 each, among bounds up to 24,000, with 5 groups and ε 1."""
+    rungs, choice, measure = rungs_to(24_000), Decimal("0.2"), Noisy(Decimal("0.8"))
+    heights = heights_of(rungs, [40 + unit % 21 for unit in range(units)])
+    cut, far = [], []
+    for favours in (False, True):
+        thresholds = thresholds_of(rungs, 5, [measure], choice, favours_height=favours)
+        law = law_of_climb(Ladder("", "", choice, rungs, thresholds, favours_height=favours), heights)
+        cut.append(sum(share for rung, share in zip(rungs, law, strict=True) if rung < 35))
+        far.append(sum(share for rung, share in zip(rungs, law, strict=True) if rung > 8 * 64))
+
+    assert cut[1] <= cut[0] * 2 / 3 + 1e-9
+    assert far[1] <= 0.08
+
+
 def test_the_noise_of_a_choice_is_one_sided_and_drawn_for_every_step() -> None:
     noise = NoNoise()
 
@@ -138,6 +160,8 @@ def test_the_noise_of_a_choice_is_one_sided_and_drawn_for_every_step() -> None:
     assert drawn == (0,) * 11
     third = Decimal("0.0333333333334")
     assert noise.asked == [(2, 4 * PARTS, Decimal("0.1") - third), (20, 4 * PARTS, third)]
+    draw_climb(replace(ROWS, favours_height=True), noise, group_size=4)
+    assert noise.asked[2:] == [(2, 4 * PARTS, Decimal("0.055")), (20, 4 * PARTS, Decimal("0.045"))]
     ladder = replace(ROWS, rungs=(1, 2, 3), thresholds=(0, 0))
     assert all(number >= 0 for _ in range(200) for number in draw_climb(ladder, OpenDPNoise(), group_size=1))
 

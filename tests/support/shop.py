@@ -116,12 +116,14 @@ tables:
   orders:
     unit: customer_id
     rows_per_unit: 40
+    sum_per_unit: off
     columns:
       amount: {lower: 0, upper: 500}
       ordered_at: {lower: 2024-01-01, upper: 2026-12-31}
   order_items:
     unit: order_id -> orders.id
     rows_per_unit: 120
+    sum_per_unit: off
     columns:
       unit_price: {lower: 0, upper: 100}
   products: public
