@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import ClassVar, Final, Self
 
 NOTHING_CHARGED: Final = "Nothing was charged."
+LONGER: Final = "Raise statement_timeout; or your DBA raises --answer-timeout of noisegate serve."
 
 
 class Refusal(Exception):

@@ -12,6 +12,7 @@ from rules.kernel.statement import Bounded, Marginals, Tally
 from rules.planner.plan import PublicQuery
 from rules.policy.model import Policy, table_name
 from rules.refusal import (
+    LONGER,
     NOTHING_CHARGED,
     BadSetting,
     CannotRun,
@@ -128,7 +129,7 @@ def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
                 hint=f"{NOTHING_CHARGED} Ask your DBA for the GRANT, which noisegate check prints.",
             )
         case TimeoutError() | EngineError(cause=Cause(sqlstate="57014")):  # whichever of the two clocks was first
-            return Interrupted("canceling statement due to statement timeout")
+            return Interrupted("canceling statement due to statement timeout", hint=f"{NOTHING_CHARGED} {LONGER}")
         case _:
             return Unavailable("the real database is unavailable", hint=f"{NOTHING_CHARGED} Try again later.")
 

@@ -14,7 +14,7 @@ from proxy.engines.engine import Engine, EngineError, StatementFailed, UnknownTi
 from proxy.log import warn
 from rules.catalog import Catalog
 from rules.policy.model import Policy, table_name
-from rules.refusal import NOTHING_CHARGED, Interrupted, NotSupported, Unavailable
+from rules.refusal import LONGER, NOTHING_CHARGED, Interrupted, NotSupported, Unavailable
 from rules.values import value
 from rules.values.time_zones import SECOND, ZoneUse
 
@@ -84,7 +84,7 @@ class Zones:
             async with asyncio.timeout_at(deadline), turn():
                 return await self._is_same(use, first, last, deadline - asyncio.get_running_loop().time())
         except TimeoutError:
-            raise Interrupted("canceling statement due to statement timeout") from None
+            raise Interrupted("canceling statement due to statement timeout", hint=LONGER) from None
 
     async def _is_same(self, use: ZoneUse, first: int, last: int, timeout_seconds: float) -> bool:
         seconds = await asyncio.to_thread(_moments, use.name, first, last)

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from proxy.settings import LoadLimits
 from rules.kernel.statement import Bounded, Tally
-from rules.refusal import NOTHING_CHARGED, Interrupted, TooComplex
+from rules.refusal import LONGER, NOTHING_CHARGED, Interrupted, TooComplex
 
 Result = TypeVar("Result")
 
@@ -147,7 +147,9 @@ class Gate:
                 while self.is_closed:
                     await self._open.wait()
         except TimeoutError:
-            raise Interrupted("canceling statement due to statement timeout") from None
+            raise Interrupted(
+                "canceling statement due to statement timeout", hint=f"{NOTHING_CHARGED} {LONGER}"
+            ) from None
         self._inside += 1
         try:
             yield
@@ -172,7 +174,9 @@ class OneAtATime:
                     for key in sorted(set(keys)):  # in one order for all, so that nobody waits in a circle
                         await stack.enter_async_context(self._locks.setdefault(key, asyncio.Lock()))
             except TimeoutError:
-                raise Interrupted("canceling statement due to statement timeout") from None
+                raise Interrupted(
+                    "canceling statement due to statement timeout", hint=f"{NOTHING_CHARGED} {LONGER}"
+                ) from None
             yield
 
 

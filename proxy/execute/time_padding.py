@@ -12,7 +12,7 @@ from datetime import timedelta
 from math import floor, log2
 from typing import Any, Final, Literal, TypeVar
 
-from rules.refusal import NOTHING_CHARGED, BadSetting, Interrupted
+from rules.refusal import LONGER, NOTHING_CHARGED, BadSetting, Interrupted
 
 Result = TypeVar("Result")
 Padding = timedelta | Literal["full"] | None
@@ -45,7 +45,7 @@ async def on_grid(
         _leave_alone(task)
         raise
     _leave_alone(task)  # its own deadline is now, and it notes that itself
-    raise Interrupted("canceling statement due to statement timeout", hint="The charge is not refunded.")
+    raise Interrupted("canceling statement due to statement timeout", hint=f"The charge is not refunded. {LONGER}")
 
 
 def _last_point(padding: timedelta | Literal["full"], limit: float) -> float:

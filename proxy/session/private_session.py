@@ -24,7 +24,7 @@ from proxy.wire.backend import Field
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Sync
 from rules.accounting.budgets import PaidIn
 from rules.planner.plan import NeedsInner, Plan, Request
-from rules.refusal import BudgetSpent, Interrupted, Mismatch, Refusal
+from rules.refusal import LONGER, BudgetSpent, Interrupted, Mismatch, Refusal
 from rules.sql.session_settings import AnalystSettings, SettingLimits, Within, read_settings
 
 CANCELLED: Final = Interrupted("canceling statement due to user request")
@@ -227,7 +227,7 @@ class PrivateSession:
         The rest of its statement depends on one that `is_first`.
         """
         if run.seconds_left <= 0:
-            raise Interrupted(_OVERDUE)
+            raise Interrupted(_OVERDUE, hint=LONGER)
         service, analyst, session = self.service, self.analyst, self.session
         if run.settings.reuse and (known := service.find_answer(plan, analyst=analyst, session=session)) is not None:
             return known
@@ -246,7 +246,7 @@ class PrivateSession:
         except (Interrupted, TimeoutError):
             if not limit.expired():
                 raise
-            raise Interrupted(_OVERDUE) from None
+            raise Interrupted(_OVERDUE, hint=LONGER) from None
         finally:
             self.at_work = None
         if is_first and not answer.is_free:

@@ -4,7 +4,9 @@ import json
 import re
 import resource
 import socket
+import sqlite3
 import time
+from contextlib import ExitStack, closing
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -159,13 +161,16 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
 def test_a_ledger_that_cannot_be_written_makes_the_proxy_unready_until_it_can(
     shop: RealDatabase, tmp_path: Path
 ) -> None:
-    """As on a full disk: no file of the proxy's may grow. Reading goes on."""
+    """As on a full disk: no file of the proxy's may grow. Reading goes on: another reader keeps the files there."""
     with (
         noisegate(tmp_path, shop.reader_dsn, arguments=PORT) as running,
         psycopg.connect(running.dsn(), autocommit=True) as session,
+        ExitStack() as stack,
     ):
         session.execute(COUNT)
         assert get(running, "/readyz")[0] == 200
+        reader = stack.enter_context(closing(sqlite3.connect(running.rules.with_suffix(".ledger"))))
+        assert reader.execute("SELECT count(*) > 0 FROM entries").fetchone() == (1,)
         _, most = resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (0, most))
         length = running.ledger_length()

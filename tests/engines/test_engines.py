@@ -67,4 +67,7 @@ def test_another_role_keeps_the_rest_of_the_connection_string() -> None:
 )
 def test_a_statement_that_waits_too_long_is_told_so_by_either_clock(error: EngineError | TimeoutError) -> None:
     """Ours and the server's end at the same moment."""
-    assert isinstance(refusal_before_charge(error), Interrupted)
+    refusal = refusal_before_charge(error)
+
+    assert isinstance(refusal, Interrupted)
+    assert "statement_timeout" in refusal.hint and "--answer-timeout" in refusal.hint
