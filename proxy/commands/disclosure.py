@@ -72,7 +72,12 @@ def disclose(settings: Settings, *, as_json: bool) -> int:
         },
         "data": {"tables": [_table(name, rules, policy) for name, rules in policy.tables.items()]},
         "trust": _trust(policy),
-        "versions": _versions(catalog),
+        "versions": {
+            "noisegate": __version__,
+            "opendp": version_of("opendp"),
+            "postgresql": f"{catalog.version // 10_000}.{catalog.version % 10_000}",
+            "python": platform.python_version(),
+        },
     }
     say(json.dumps(sections, ensure_ascii=False, indent=1) if as_json else "\n".join(_as_markdown(sections)))
     return 0
@@ -187,15 +192,6 @@ def _trust(policy: Policy) -> Section:
         "time_of_answers": "one answer or time-out at the limit" if policy.pad_to == "full" else padded,
         "fewest_units_with_numbers": "no such rule" if policy.min_units is None else policy.min_units,
         "proofs": "docs/privacy.md and rules/README.md of the version below",
-    }
-
-
-def _versions(catalog: Catalog) -> Section:
-    return {
-        "noisegate": __version__,
-        "opendp": version_of("opendp"),
-        "postgresql": f"{catalog.version // 10_000}.{catalog.version % 10_000}",
-        "python": platform.python_version(),
     }
 
 

@@ -215,22 +215,18 @@ def compact(settings: Settings, before: datetime | None) -> int:
 
     async def close(ledger: Ledger) -> tuple[int, int]:
         nonlocal until
-        until = min([until, *await _made_at(ledger, policy)])
+        # Find when the synopses of the rules were made last: what they are shown from has to stay
+        budgets, now = budgets_of(policy), system_clock()
+        ledger_reviews = [
+            await ledger.review(account_name(name), budgets, now, most_charges=100) for name in policy.synopses
+        ]
+        settled = [[charge.time for charge in review.charges if charge.state == "settled"] for review in ledger_reviews]
+        until = min([until, *[max(times).astimezone(UTC) for times in settled if times]])
         return await ledger.close_before(until, system_clock())
 
     entries, charges = run(with_ledger(settings, policy, close))
     say(f"closed {entries} entries before {until:%Y-%m-%d %H:%M} UTC, {charges} charges among them, into a sum")
     return 0
-
-
-async def _made_at(ledger: Ledger, policy: Policy) -> list[datetime]:
-    """Find when the synopses of the rules were made last: what they are shown from has to stay."""
-    budgets, now = budgets_of(policy), system_clock()
-    ledger_reviews = [
-        await ledger.review(account_name(name), budgets, now, most_charges=100) for name in policy.synopses
-    ]
-    settled = [[charge.time for charge in review.charges if charge.state == "settled"] for review in ledger_reviews]
-    return [max(times).astimezone(UTC) for times in settled if times]
 
 
 def _closable(policy: Policy, before: datetime | None) -> datetime:

@@ -53,7 +53,12 @@ def check(
 ) -> int:
     """Print what the rules mean for this database; 1 if they cannot hold, 3 if `is_strict` and something is odd."""
     policy = read_rules(rules, environment)
-    _check_epsilons(epsilons, policy)
+    # An error at a price that no statement can pay would be of no use
+    most = policy.defaults.max_epsilon
+    if epsilons and max(epsilons) > most:
+        raise ConfigurationError(
+            f"--epsilon {max(epsilons):f} is above defaults.max_epsilon, {most:f}: no statement can spend it"
+        )
     look = run(look_at(policy.database, policy))
     seen = read_lock(rules)
     place = rules.with_suffix(".ledger") if ledger is None else ledger
@@ -102,15 +107,6 @@ def _begun_period(policy: Policy, settings: Settings) -> Iterator[Finding]:
         begun = find_begun(connection, system_clock(), budgets_of(policy))
         if begun is not None:
             yield note("budget.per", begun.words)
-
-
-def _check_epsilons(epsilons: Sequence[Decimal], policy: Policy) -> None:
-    """An error at a price that no statement can pay would be of no use."""
-    most = policy.defaults.max_epsilon
-    if epsilons and max(epsilons) > most:
-        raise ConfigurationError(
-            f"--epsilon {max(epsilons):f} is above defaults.max_epsilon, {most:f}: no statement can spend it"
-        )
 
 
 def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None, source: Source) -> Iterator[Finding]:

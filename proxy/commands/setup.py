@@ -26,7 +26,7 @@ from rules.policy.finding import listed
 from rules.policy.freeze import as_text, see
 from rules.policy.json_schema import FILE, rules_schema
 from rules.policy.load import load_policy
-from rules.policy.model import Policy, table_name
+from rules.policy.model import table_name
 from rules.policy.suggest import LOOK, suggest_rules
 from rules.policy.units import Candidate, find_candidates
 
@@ -104,9 +104,18 @@ def init(wishes: Wishes) -> int:
     role_verifier = str(Verifier.of_password(made.role, secrets.token_bytes(16)))
     sql = database.role_grants(policy, catalog.database, wishes.role, role_verifier)
     _write(folder, text, sql, variables)
-    _make(folder, policy, catalog)
+    rules = folder / "rules.yaml"
+    write_certificate(folder)
+    lock_of(rules).write_text(as_text(see(policy, catalog)), encoding="utf-8")
+    make_ledger(Settings(rules, rules.with_suffix(".ledger")), catalog)
     if is_granted:
-        _run_grants(database, sql)
+        try:
+            database.run_grants(sql)
+        except EngineError as error:
+            place = " of the primary" if error.cause.reason == "server_is_read_only" else ""
+            raise ConfigurationError(
+                f"grants.sql could not be run: {str(error) or error.cause.advice}; run it as a superuser{place}"
+            ) from None
     return _finish(wishes, draft, variables, analyst, made, is_granted=is_granted)
 
 
@@ -169,24 +178,6 @@ def _write(folder: Path, rules: str, sql: str, variables: dict[str, str]) -> Non
         path = folder / name
         path.touch(0o600)
         path.write_text(text, encoding="utf-8")
-
-
-def _make(folder: Path, policy: Policy, catalog: Catalog) -> None:
-    """Certificate, lock file and ledger."""
-    rules = folder / "rules.yaml"
-    write_certificate(folder)
-    lock_of(rules).write_text(as_text(see(policy, catalog)), encoding="utf-8")
-    make_ledger(Settings(rules, rules.with_suffix(".ledger")), catalog)
-
-
-def _run_grants(database: Database, sql: str) -> None:
-    try:
-        database.run_grants(sql)
-    except EngineError as error:
-        place = " of the primary" if error.cause.reason == "server_is_read_only" else ""
-        raise ConfigurationError(
-            f"grants.sql could not be run: {str(error) or error.cause.advice}; run it as a superuser{place}"
-        ) from None
 
 
 def _finish(

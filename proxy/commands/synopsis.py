@@ -227,7 +227,13 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
         add_rules(action)
         action.add_argument("name", metavar="NAME", help="name of the synopsis")
         add_ledger(action)
-    _add_files(exported)
+    exported.add_argument(
+        "--format",
+        choices=("csv", "parquet"),
+        default="csv",
+        help="format of the files (default: csv); parquet needs the package pyarrow",
+    )
+    exported.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")
     made.set_defaults(run=lambda options: make(settings_of(options), options.name))
     dropped.set_defaults(run=lambda options: drop(settings_of(options), options.name))
     reported.set_defaults(run=lambda options: report(settings_of(options), options.name))
@@ -237,17 +243,6 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
 def _export(options: argparse.Namespace) -> int:
     as_parquet = options.format == "parquet"
     return export(settings_of(options), options.name, options.folder, as_parquet=as_parquet)
-
-
-def _add_files(export: argparse.ArgumentParser) -> None:
-    formats = ("csv", "parquet")
-    export.add_argument(
-        "--format",
-        choices=formats,
-        default="csv",
-        help="format of the files (default: csv); parquet needs the package pyarrow",
-    )
-    export.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")
 
 
 _PRECISE: Final = 38  # digits of a decimal128

@@ -63,7 +63,11 @@ class Shop:
 
 def run(port: int) -> int:
     """Run the demo until Ctrl-C."""
-    _check_port(port)
+    # Making the shop takes a while: a port that is taken is reported before.
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise cannot_listen(port, error) from None
     began = time.monotonic()
     _say("Making a shop with 20,000 customers and 200,000 orders …")
     try:
@@ -77,14 +81,6 @@ def run(port: int) -> int:
     finally:
         shop.cluster.stop()
         _say("The shop, its ledger and the proxy are gone.")
-
-
-def _check_port(port: int) -> None:
-    """A port that is taken is told before the shop is made, which takes a while."""
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError as error:
-        raise cannot_listen(port, error) from None
 
 
 def open_shop(*, tcp_port: int | None = None) -> Shop:

@@ -124,7 +124,13 @@ class LoginHandler:
                     case Send(reply):
                         self._guest.write(reply)
                     case StartTls(beginning):
-                        self._secure(beginning)
+                        # The socket is held first: a byte read before the handshake begins would be taken in clear
+                        if self._context.tls is None:
+                            raise ProtocolViolation("TLS was taken away during the conversation")
+                        self._guest.hold()
+                        if not beginning:
+                            self._guest.write(b"S")
+                        self._begin(self._shake_hands(self._context.tls, beginning))
                     case Identified(startup):
                         self._begin(self._ask(startup))
                     case Cancel(request):
@@ -146,15 +152,6 @@ class LoginHandler:
         if seconds := self._context.failures.seconds(self._peer, user, loop.time()):
             self._guest.hold()
             loop.call_later(seconds, self._guest.resume_reading)
-
-    def _secure(self, beginning: bytes) -> None:
-        """The socket is held first: a byte read before the handshake begins would be taken in clear."""
-        if self._context.tls is None:
-            raise ProtocolViolation("TLS was taken away during the conversation")
-        self._guest.hold()
-        if not beginning:
-            self._guest.write(b"S")
-        self._begin(self._shake_hands(self._context.tls, beginning))
 
     async def _shake_hands(self, tls: Tls, beginning: bytes) -> None:
         self._under_tls = []

@@ -209,7 +209,11 @@ def _prepare(home: Path, binaries: Path, uid: int | None, template: Path | None)
         return
     if template is not None:
         shutil.copytree(template, data, symlinks=True)
-        _give(data, uid)
+        data.chmod(0o700)
+        if uid is not None:
+            os.chown(data, uid, uid)
+            for path in data.rglob("*"):
+                os.chown(path, uid, uid, follow_symlinks=False)
         return
     options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", f"--username={OWNER}"]
     command = [str(binaries / "initdb"), *options, "-D", str(data)]
@@ -226,14 +230,6 @@ def _prepare(home: Path, binaries: Path, uid: int | None, template: Path | None)
     )
     if done.returncode != 0:
         raise ClusterError(f"initdb failed: {done.stderr[-2000:]}")
-
-
-def _give(data: Path, uid: int | None) -> None:
-    data.chmod(0o700)
-    if uid is not None:
-        os.chown(data, uid, uid)
-        for path in data.rglob("*"):
-            os.chown(path, uid, uid, follow_symlinks=False)
 
 
 def _settings(home: Path, settings: Mapping[str, str | int], tcp_port: int | None) -> dict[str, str | int]:

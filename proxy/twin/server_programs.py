@@ -42,7 +42,12 @@ class ServerPrograms:
                 raise ClusterError(f"{directory} has no program {name}: {_EXAMPLE}")
         if not can_run(directory):
             raise ClusterError(f"{directory}: the user of the twin cannot run the programs there")
-        version = _major(directory)
+        command = [str(directory / "postgres"), "--version"]
+        done = subprocess.run(command, env=bare_environment(), capture_output=True, text=True, check=False)
+        match = _VERSION.search(done.stdout)
+        if match is None:
+            raise ClusterError(f"{directory}/postgres does not say its version: {_EXAMPLE}")
+        version = int(match[1])
         if version not in TWIN_VERSIONS:
             served = f"{TWIN_VERSIONS[0]} to {TWIN_VERSIONS[-1]}"
             raise ClusterError(f"{directory} is PostgreSQL {version}, and the twin can be {served}")
@@ -55,15 +60,6 @@ class ServerPrograms:
 def version_for(server_version: int) -> int:
     """The wheel's PostgreSQL that stands for this one: never an older one, which could not show its schema."""
     return 16 if server_version < 170000 else 18
-
-
-def _major(directory: Path) -> int:
-    command = [str(directory / "postgres"), "--version"]
-    done = subprocess.run(command, env=bare_environment(), capture_output=True, text=True, check=False)
-    match = _VERSION.search(done.stdout)
-    if match is None:
-        raise ClusterError(f"{directory}/postgres does not say its version: {_EXAMPLE}")
-    return int(match[1])
 
 
 _BY_CODE_POINT: Final = ("C", "POSIX")

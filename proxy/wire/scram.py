@@ -109,7 +109,11 @@ class ScramServer:
             raise ProtocolViolation("malformed SCRAM message")  # scramp would change the mechanism for it
         try:
             for server in self._servers:
-                server.set_client_first(header + _with_a_name(bare))
+                # The user is the one of the startup message. scramp wants a name here that is not empty: it gets one.
+                name, comma, rest = bare.partition(",")
+                if not comma or not name.startswith("n="):
+                    raise ProtocolViolation("malformed SCRAM message")
+                server.set_client_first(header + f"n=*,{rest}")
                 server.client_first_bare = bare  # what both sides sign is what was sent
             words = [str(server.get_server_first()).encode() for server in self._servers]
             return words[0]  # the same of all: one nonce, one salt
@@ -168,11 +172,3 @@ def _split_header(message: str) -> tuple[str, str]:
     if not comma or identity:
         raise ProtocolViolation("malformed SCRAM message")
     return f"{flag},,", bare
-
-
-def _with_a_name(bare: str) -> str:
-    """The user is the one of the startup message. scramp wants a name here that is not empty: it gets one."""
-    name, comma, rest = bare.partition(",")
-    if not comma or not name.startswith("n="):
-        raise ProtocolViolation("malformed SCRAM message")
-    return f"n=*,{rest}"

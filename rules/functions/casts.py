@@ -33,26 +33,28 @@ def cast(operand: Operand, written: str, setting: EvalContext) -> Expression:
 
 def cast_to(operand: Operand, target: Type, setting: EvalContext) -> Expression:
     if isinstance(operand, Literal):
-        return _literal(operand.text, target, setting)
+        _check_target(target, setting)
+        constant = literal(operand.text, target, setting)
+        if target.base == "name" and len(operand.text.encode()) >= LONGEST_NAME:
+            raise NotSupported(f"'{operand.text[:60]}' is longer than a name", hint="Cast it to text.")
+        if target.kind == "text":
+            return Constant(target, cut_to(operand.text, target), cut_to(operand.text, target))
+        return replace(constant, type=target) if target.size is not None else constant
     if isinstance(operand, Constant) and operand.text is None:
         return Constant(target, None)
     if isinstance(operand, Constant) and operand.type.kind == "text" and target.kind not in ("text", "enum"):
-        return _read_when_run(operand.text, target, setting)
+        # A text that is cast: its styles are those of the execution, which the twin is asked for where they are all.
+        try:
+            return literal(operand.text, target, setting.of_execution())
+        except Needed:
+            if setting.parsed_under is None:
+                raise
+        words = f"a text cast to {target.sql} in a statement that was prepared under other settings is not supported"
+        raise NotSupported(words, hint="Prepare the statement again, after SET.")
     _check_target(target, setting)
     if operand.type == target or (operand.type.base == target.base and target.size is None and not target.name):
         return replace(operand, type=target) if isinstance(operand, Constant) else operand
     return _cast(as_value(operand, setting) if target.kind != "text" else as_passed(operand, setting), target, setting)
-
-
-def _read_when_run(text: str | None, target: Type, setting: EvalContext) -> Expression:
-    """A text that is cast: its styles are those of the execution, which the twin is asked for where they are all."""
-    try:
-        return literal(text, target, setting.of_execution())
-    except Needed:
-        if setting.parsed_under is None:
-            raise
-    words = f"a text cast to {target.sql} in a statement that was prepared under other settings is not supported"
-    raise NotSupported(words, hint="Prepare the statement again, after SET.")
 
 
 def _check_target(target: Type, setting: EvalContext) -> None:
@@ -62,16 +64,6 @@ def _check_target(target: Type, setting: EvalContext) -> None:
     is_usual = target.size is None or 0 <= (target.scale or 0) <= target.size
     if target.base == "numeric" and not is_usual and setting.server_version < 150000:
         raise NotSupported(f"{target.sql} needs PostgreSQL 15 or newer, and the real database is older")
-
-
-def _literal(text: str, target: Type, setting: EvalContext) -> Expression:
-    _check_target(target, setting)
-    constant = literal(text, target, setting)
-    if target.base == "name" and len(text.encode()) >= LONGEST_NAME:
-        raise NotSupported(f"'{text[:60]}' is longer than a name", hint="Cast it to text.")
-    if target.kind == "text":
-        return Constant(target, cut_to(text, target), cut_to(text, target))
-    return replace(constant, type=target) if target.size is not None else constant
 
 
 def _cast(expression: Expression, target: Type, setting: EvalContext) -> Expression:

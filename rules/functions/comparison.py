@@ -201,22 +201,18 @@ def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) ->
             f"LIKE needs a value of type text, not {argument.type.sql}", hint="Cast it: x::text LIKE '…'."
         )
     if (text := pattern.text) is not None:
-        _check_pattern(text)
+        trailing = len(text) - len(text.rstrip("\\"))
+        if trailing % 2:
+            words = "a LIKE pattern must not end with a single escape character"
+            raise NotSupported(words, hint="Write the escape character twice: LIKE 'a\\\\'.")
+        if len(text) > _LONGEST_PATTERN:
+            raise NotSupported(f"a LIKE pattern of more than {_LONGEST_PATTERN} characters is not supported")
     insensitive = _LIKES[name].endswith("ILIKE")
     if insensitive:
         check_unicode("ILIKE", setting)
         check_collation("ILIKE", argument)
     seen = short(as_value(argument, setting)) if insensitive else argument
     return condition(name, f"({{0}} {_LIKES[name]} {{1}})", seen, Constant(TEXT, text, text))
-
-
-def _check_pattern(pattern: str) -> None:
-    trailing = len(pattern) - len(pattern.rstrip("\\"))
-    if trailing % 2:
-        words = "a LIKE pattern must not end with a single escape character"
-        raise NotSupported(words, hint="Write the escape character twice: LIKE 'a\\\\'.")
-    if len(pattern) > _LONGEST_PATTERN:
-        raise NotSupported(f"a LIKE pattern of more than {_LONGEST_PATTERN} characters is not supported")
 
 
 def _typed_like(expression: Expression, other: Expression, setting: EvalContext) -> Expression:

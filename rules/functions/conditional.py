@@ -110,18 +110,14 @@ def extreme(name: str, operands: Operands, setting: EvalContext) -> Expression:
     arguments, common = alike(operands, setting, name.upper())
     check_collation(name, *arguments)
     nullable = all(argument.nullable for argument in arguments)
-    image, held = _extreme_image(name, arguments), _extreme_sure(name, arguments)
-    return Apply(name, f"{name}({_holes(arguments)})", arguments, common, image, nullable, held, strict=False)
-
-
-def _extreme_sure(name: str, expressions: tuple[Expression, ...]) -> Sure:
-    """NULLs are left out, but a constant is always there: nothing greatest is below it."""
-    sure = _sure(expressions)
-    for expression in expressions:
+    # PostgreSQL leaves NULLs out, but a constant is always there: nothing greatest is below it.
+    sure = _sure(arguments)
+    for expression in arguments:
         if isinstance(expression, Constant) and isinstance(expression.value, Fraction):
             limit = expression.value
             sure = between(sure, limit, None) if name == "greatest" else between(sure, None, limit)
-    return sure
+    image = _extreme_image(name, arguments)
+    return Apply(name, f"{name}({_holes(arguments)})", arguments, common, image, nullable, sure, strict=False)
 
 
 def _extreme_image(name: str, expressions: tuple[Expression, ...]) -> Domain:

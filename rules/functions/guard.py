@@ -258,7 +258,12 @@ def as_double(expression: Expression) -> Expression:
     if expression.type.kind != "numeric":
         return expression
     if isinstance(expression, Constant):
-        return _double_constant(expression)
+        number = expression.value
+        if not isinstance(number, Fraction):
+            return Constant(FLOAT8, None)
+        if number and not 1 <= abs(number) * LARGEST_NUMERIC <= LARGEST_NUMERIC**2:
+            raise NotSupported(f"the number {(expression.text or '')[:40]} is out of the range of double precision")
+        return constant(number, FLOAT8)
     if isinstance(expression, Column) and _is_double_sized(expression.type):
         return to_double(expression, "double")
     sql = "({0})::double precision"
@@ -274,15 +279,6 @@ def to_double(number: Expression, name: str) -> Apply:
     """A number that no double is too small for."""
     sql = "({0})::double precision"
     return Apply(name, sql, (number,), FLOAT8, number.domain, number.nullable, number.sure)
-
-
-def _double_constant(value: Constant) -> Constant:
-    number = value.value
-    if not isinstance(number, Fraction):
-        return Constant(FLOAT8, None)
-    if number and not 1 <= abs(number) * LARGEST_NUMERIC <= LARGEST_NUMERIC**2:
-        raise NotSupported(f"the number {(value.text or '')[:40]} is out of the range of double precision")
-    return constant(number, FLOAT8)
 
 
 def _is_double_sized(sql_type: Type) -> bool:

@@ -100,7 +100,12 @@ def print_expression(node: s.Expression) -> str:
         case s.Star(qualifier):
             return ".".join((*map(quoted, qualifier), "*"))
         case s.Constant(kind, text):
-            return _constant(kind, text)
+            match kind:
+                case "string":
+                    return literal(text)
+                case "number":
+                    return f"({text})" if text.startswith("-") else text
+            return text.upper() or "NULL"
         case s.Operator(name, arguments):
             return _operator(name, arguments)
         case s.Call():
@@ -125,15 +130,6 @@ def _with_query(node: s.InList | s.InQuery | s.Exists | s.ScalarQuery) -> str:
         case s.ScalarQuery(query):
             return f"({print_query(query)})"
     return f"(NOT {inner})" if negated else inner
-
-
-def _constant(kind: str, text: str) -> str:
-    match kind:
-        case "string":
-            return literal(text)
-        case "number":
-            return f"({text})" if text.startswith("-") else text
-    return text.upper() or "NULL"
 
 
 def _case(node: s.Case) -> str:

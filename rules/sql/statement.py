@@ -143,19 +143,15 @@ def split_around(statement: Statement) -> EnclosedQuery | None:
         case Kind.EXPLAIN if not statement.analyze:
             return EnclosedQuery("", statement.text, "")  # the planner explains; what it says is the whole answer
         case Kind.DECLARE:
-            return _after_for(statement.text)
+            # DECLARE name … CURSOR … FOR query. A name that is spelled FOR can only be quoted
+            for kind, token, end in _tokens(statement.text):
+                if kind == "word" and token.lower() == "for":
+                    return EnclosedQuery(statement.text[:end], statement.text[end:], "")
+            return None
         case Kind.COPY_OUT:
             return _in_brackets(statement.text)
         case _:
             return None
-
-
-def _after_for(text: str) -> EnclosedQuery | None:
-    """DECLARE name … CURSOR … FOR query. A name that is spelled FOR can only be quoted."""
-    for kind, token, end in _tokens(text):
-        if kind == "word" and token.lower() == "for":
-            return EnclosedQuery(text[:end], text[end:], "")
-    return None
 
 
 def _before_execute(text: str) -> EnclosedQuery | None:

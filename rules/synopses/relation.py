@@ -38,7 +38,11 @@ class Rows:
         """A column of the table, or of one that it refers to; raises NotAllowed where there is none."""
         table, name = origin
         if table not in self._columns:
-            self._join_to(table)
+            here = self.table
+            for key in path_to(self.table, table, self.policy, self.catalog):
+                if key.target not in self._columns:
+                    self._join(here, key)
+                here = find_partner(key.target, self.policy, self.catalog)
         column = self._columns[table].get(name)
         if column is None:
             raise NotAllowed("there is no such column")
@@ -63,13 +67,6 @@ class Rows:
         groups = k.PerUnit(source, tuple(keys), ((number, k.Call("count(*)", (), INT8)),))
         self.script = k.Join("left", self.script, groups, ((mine.id, reference),), TRUE)
         return Apply("", "coalesce({0}, 0)", (Read(number, INT8),), INT8)
-
-    def _join_to(self, target: TableName) -> None:
-        here = self.table
-        for key in path_to(self.table, target, self.policy, self.catalog):
-            if key.target not in self._columns:
-                self._join(here, key)
-            here = find_partner(key.target, self.policy, self.catalog)
 
     def _join(self, here: Table, key: ForeignKey) -> None:
         """Inner where every row has a partner, which keeps all rows; where it may have none, its columns are NULL."""

@@ -39,7 +39,13 @@ def divide(left: Range, right: Range) -> Range:
     """Exact quotients; where the divisor comes near zero, its step says how near."""
     if right.low is not None and right.low == right.high == 0:
         return Range(Fraction(0), Fraction(0), Fraction(1))  # always NULL
-    largest = _largest_inverse(right)
+    # 1 / |x| at most, for x ≠ 0
+    nearest = right.step or Fraction(0)
+    if right.low is not None and right.low > 0:
+        nearest = max(nearest, right.low)
+    if right.high is not None and right.high < 0:
+        nearest = max(nearest, -right.high)
+    largest = 1 / nearest if nearest > 0 else None
     if largest is None or left.low is None or left.high is None:
         return Range()
     if right.low is not None and right.low >= 0:
@@ -51,16 +57,6 @@ def divide(left: Range, right: Range) -> Range:
     else:
         inverse = Range(-largest, largest)
     return multiply(Range(left.low, left.high), inverse)
-
-
-def _largest_inverse(bounds: Range) -> Fraction | None:
-    """1 / |x| at most, for x ≠ 0."""
-    nearest = bounds.step or Fraction(0)
-    if bounds.low is not None and bounds.low > 0:
-        nearest = max(nearest, bounds.low)
-    if bounds.high is not None and bounds.high < 0:
-        nearest = max(nearest, -bounds.high)
-    return 1 / nearest if nearest > 0 else None
 
 
 def absolute(bounds: Range) -> Range:

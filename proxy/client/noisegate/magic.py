@@ -29,7 +29,10 @@ class Magic:
             if cell is not None:
                 self._ask(line.strip(), cell)
             elif line.strip():
-                self._connect(line.strip())
+                if self._session is not None:
+                    self._session.close()
+                self._session = psycopg.connect(line.strip(), autocommit=True)
+                self._show_budget()
             else:
                 self._show_budget()
         except psycopg.Error as error:
@@ -37,12 +40,6 @@ class Magic:
             display(
                 HTML(refusal(said.message_primary or str(error), said.message_detail or "", said.message_hint or ""))
             )
-
-    def _connect(self, place: str) -> None:
-        if self._session is not None:
-            self._session.close()
-        self._session = psycopg.connect(place, autocommit=True)
-        self._show_budget()
 
     def _open(self) -> Session:
         if self._session is None:

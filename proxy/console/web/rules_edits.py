@@ -182,7 +182,11 @@ def _edit_column(columns: CommentedMap, name: str, known: ColumnEdit, edit: Colu
         if getattr(edit, key) != getattr(known, key):
             _put(rules, key, getattr(edit, key))
     if edit.values != known.values:
-        _put_values(rules, edit.values, is_text=is_text)
+        rules.pop("values", None)
+        if edit.values:
+            items = CommentedSeq(_checked(value) if is_text else _scalar(value) for value in edit.values)
+            items.fa.set_flow_style()
+            rules["values"] = items
     for key, usual in (("other", False), ("nullable", True)):
         if getattr(edit, key) != getattr(known, key):
             rules.pop(key, None)
@@ -190,14 +194,6 @@ def _edit_column(columns: CommentedMap, name: str, known: ColumnEdit, edit: Colu
                 rules[key] = not usual
     if not rules:
         del columns[name]
-
-
-def _put_values(rules: CommentedMap, values: tuple[str, ...], *, is_text: bool) -> None:
-    rules.pop("values", None)
-    if values:
-        items = CommentedSeq(_checked(value) if is_text else _scalar(value) for value in values)
-        items.fa.set_flow_style()
-        rules["values"] = items
 
 
 def _put(rules: CommentedMap, key: str, text: str) -> None:

@@ -133,20 +133,17 @@ class _Reader:
             case "[":
                 return self._bracket()
             case "\\":
-                return self._escape()
+                letter = self._next()
+                if letter in _ANCHORS:
+                    return _ANCHOR
+                if letter in _WORDS or letter in _CONTROLS or (letter.isascii() and not letter.isalnum()):
+                    return _ONE
+                raise _refused(f"has \\{letter}")
             case "^" | "$":
                 return _ANCHOR
             case "*" | "+" | "?" | "{":
                 raise _refused("has a quantifier without an operand")
         return _ONE
-
-    def _escape(self) -> PatternShape:
-        letter = self._next()
-        if letter in _ANCHORS:
-            return _ANCHOR
-        if letter in _WORDS or letter in _CONTROLS or (letter.isascii() and not letter.isalnum()):
-            return _ONE
-        raise _refused(f"has \\{letter}")
 
     def _repeated(self, atom: PatternShape) -> PatternShape:
         times = self._times()

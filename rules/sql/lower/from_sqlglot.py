@@ -24,7 +24,12 @@ _NAME_OR_BRACKET = re.compile(r'"(?:[^"]|"")*"|[()]')
 def parsed(text: str) -> exp.Expression:
     """The one statement of a text as sqlglot sees it."""
     if text.count("(") > MOST_BRACKETS:
-        _check_depth(text)
+        # Refuse a text whose brackets, which stand around each operation, would be too many calls within calls.
+        depth = 0
+        for sign in _NAME_OR_BRACKET.findall(text):
+            depth += {"(": 1, ")": -1}.get(sign, 0)
+            if depth > MOST_BRACKETS:
+                raise TooComplex(f"the statement has more than {MOST_BRACKETS} operations within each other")
     try:
         trees = DIALECT.parse(text)
     except (SqlglotError, ValueError, RecursionError):
@@ -32,15 +37,6 @@ def parsed(text: str) -> exp.Expression:
     if len(trees) != 1 or trees[0] is None:
         raise NotSupported("this statement cannot be planned", hint="Rewrite the statement in simpler SQL.")
     return trees[0]
-
-
-def _check_depth(text: str) -> None:
-    """Refuse a text whose brackets, which stand around each operation, would be too many calls within calls."""
-    depth = 0
-    for sign in _NAME_OR_BRACKET.findall(text):
-        depth += {"(": 1, ")": -1}.get(sign, 0)
-        if depth > MOST_BRACKETS:
-            raise TooComplex(f"the statement has more than {MOST_BRACKETS} operations within each other")
 
 
 def take(node: exp.Expression, *names: str) -> list[Any]:
@@ -280,9 +276,20 @@ class Queries:
             case exp.Column() | exp.Star():
                 return _column(node)
             case exp.Literal() | exp.Boolean() | exp.Null():
-                return _constant(node)
+                match node:
+                    case exp.Literal():
+                        return s.Constant("string" if node.is_string else "number", node.this)
+                    case exp.Boolean():
+                        return s.Constant("boolean", "true" if node.this else "false")
+                return s.Constant("null")
             case exp.Case():
-                return self._case(node)
+                operand, branches, default = take(node, "this", "ifs", "default")
+                pairs = [take(branch, "this", "true") for branch in listed(branches)]
+                return s.Case(
+                    operand=None if operand is None else self.expression(operand),
+                    branches=tuple((self.expression(when), self.expression(then)) for when, then in pairs),
+                    default=None if default is None else self.expression(default),
+                )
             case exp.Anonymous() | exp.Dot() | exp.Filter() | exp.WithinGroup() | exp.Window():
                 return self._call(node)
             case exp.Exists():
@@ -298,30 +305,18 @@ class Queries:
             case exp.Not():
                 return _negated(self.expression(*take(node, "this")))
             case exp.Is():
-                return self._is(node)
+                argument, value = take(node, "this", "expression")
+                match value:
+                    case exp.Null():
+                        return s.Operator("is null", (self.expression(argument),))
+                    case exp.Boolean():
+                        return s.Operator("is true" if value.this else "is false", (self.expression(argument),))
+                raise strange(node)
             case exp.In():
                 return self._in(node)
             case exp.Expression() if type(node) in BINARY:
                 left, right, _, _ = take(node, "this", "expression", "safe", "typed")
                 return s.Operator(BINARY[type(node)], (self.expression(left), self.expression(right)))
-        raise strange(node)
-
-    def _case(self, node: exp.Case) -> s.Case:
-        operand, branches, default = take(node, "this", "ifs", "default")
-        pairs = [take(branch, "this", "true") for branch in listed(branches)]
-        return s.Case(
-            operand=None if operand is None else self.expression(operand),
-            branches=tuple((self.expression(when), self.expression(then)) for when, then in pairs),
-            default=None if default is None else self.expression(default),
-        )
-
-    def _is(self, node: exp.Is) -> s.Expression:
-        argument, value = take(node, "this", "expression")
-        match value:
-            case exp.Null():
-                return s.Operator("is null", (self.expression(argument),))
-            case exp.Boolean():
-                return s.Operator("is true" if value.this else "is false", (self.expression(argument),))
         raise strange(node)
 
     def _in(self, node: exp.In) -> s.Expression:
@@ -383,15 +378,6 @@ def _column(node: exp.Column | exp.Star) -> s.Name | s.Star:
     name, table, schema = take(node, "this", "table", "db")
     qualifier = tuple(identifier(part) for part in (schema, table) if part is not None)
     return s.Star(qualifier) if isinstance(name, exp.Star) else s.Name((*qualifier, identifier(name)))
-
-
-def _constant(node: exp.Expression) -> s.Constant:
-    match node:
-        case exp.Literal():
-            return s.Constant("string" if node.is_string else "number", node.this)
-        case exp.Boolean():
-            return s.Constant("boolean", "true" if node.this else "false")
-    return s.Constant("null")
 
 
 def _minus(argument: s.Expression) -> s.Expression:

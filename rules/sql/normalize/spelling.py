@@ -150,7 +150,10 @@ class _Spelling:
 
     def select(self, body: Node) -> Node:
         if body.get("op", "SETOP_NONE") != "SETOP_NONE":
-            return self._set_operation(body)
+            left, right = body.get("larg"), body.get("rarg")
+            assert isinstance(left, dict) and isinstance(right, dict), "a set operation has two sides"
+            sides = some(op=body["op"], all=body.get("all"), larg=self.select(left), rarg=self.select(right))
+            return self._around(body, sides)
         if rows := items(body, "valuesLists"):
             return self._around(body, {"valuesLists": [self.listed(row) for row in rows], "op": "SETOP_NONE"})
         number = len(self.selects)
@@ -174,12 +177,6 @@ class _Spelling:
             havingClause=self.optional(body, "havingClause"),
             op="SETOP_NONE",
         )
-
-    def _set_operation(self, body: Node) -> Node:
-        left, right = body.get("larg"), body.get("rarg")
-        assert isinstance(left, dict) and isinstance(right, dict), "a set operation has two sides"
-        sides = some(op=body["op"], all=body.get("all"), larg=self.select(left), rarg=self.select(right))
-        return self._around(body, sides)
 
     def _around(self, body: Node, inner: Node) -> Node:
         """Return what may stand around any query: WITH, ORDER BY, LIMIT, locks."""
@@ -259,7 +256,12 @@ class _Spelling:
             case "JoinExpr":
                 return {"JoinExpr": self._join(body)}
             case "RangeFunction":
-                return self._function(body)
+                functions = items(body, "functions")
+                parts = items(kind(functions[0])[1], "items")
+                plain = len(functions) == 1 and len(parts) == 2 and not parts[1] and kind(parts[0])[0] == "FuncCall"
+                if plain and not (body.get("ordinality") or body.get("coldeflist") or body.get("is_rowsfrom")):
+                    return function_source(self.expression(parts[0]), self._alias(body))
+                return function_source(self.opaque("from", {"functions": functions}), self._alias(body))
             case "RangeTableSample":
                 hint = "Use aggregates over all rows."
                 raise NotSupported("TABLESAMPLE is not supported", hint=hint, about="TABLESAMPLE")
@@ -276,14 +278,6 @@ class _Spelling:
             usingClause=self.names(items(body, "usingClause")),
             quals=self.optional(body, "quals"),
         )
-
-    def _function(self, body: Node) -> Node:
-        functions = items(body, "functions")
-        parts = items(kind(functions[0])[1], "items")
-        plain = len(functions) == 1 and len(parts) == 2 and not parts[1] and kind(parts[0])[0] == "FuncCall"
-        if plain and not (body.get("ordinality") or body.get("coldeflist") or body.get("is_rowsfrom")):
-            return function_source(self.expression(parts[0]), self._alias(body))
-        return function_source(self.opaque("from", {"functions": functions}), self._alias(body))
 
     # expressions
 
