@@ -3,7 +3,7 @@
 Nobody changes what the rules pass around, so the same objects give the same result.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
 from typing import Any, Generic, TypeVar, cast
 
@@ -34,23 +34,17 @@ class KeptByIdentity(Generic[Made]):
         self._kept.clear()
 
 
-def characters(labels: Iterable[Iterable[str | None]]) -> int:
-    """How many a list of labels has."""
-    return sum(1 + len(text or "") for label in labels for text in label)
-
-
-def kept_if_short(most: int, size: Callable[[Any], int] = len, longest: int = 2_000) -> Callable[[Function], Function]:
-    """Keep what a function gives for equal arguments, so many times, where the first has no more characters than this.
-
-    A planner that was taken over may write texts of megabytes, of which few would fill the memory.
-    """
+def kept_if_short(most: int, longest: int) -> Callable[[Function], Function]:
+    """Keep what a function gives for equal arguments, so many times, where the labels of the first have no more
+    characters than this: one list of thousands takes the room of all others."""
 
     def decorated(make: Function) -> Function:
         kept = lru_cache(most)(make)
 
         @wraps(make)
-        def made(of: Any, *others: Any, **named: Any) -> Any:
-            return (kept if size(of) <= longest else make)(of, *others, **named)
+        def made(labels: tuple[tuple[str | None, ...], ...], *others: Any) -> Any:
+            size = sum(1 + len(text or "") for label in labels for text in label)
+            return (kept if size <= longest else make)(labels, *others)
 
         vars(made)["cache_clear"] = kept.cache_clear
         return cast("Function", made)

@@ -18,7 +18,7 @@ from rules.kernel.special.blocks import BlockStatement, block_numbers, block_val
 from rules.kernel.special.marginals import MarginalsStatement, bounded_marginals
 from rules.kernel.statement import Bounded, Marginals, Numbers, Tally
 
-_ROOM: Final = 16_000_000  # characters of kept statements and their scripts: each has some five times as many bytes
+_ROOM: Final = 8_000_000  # characters of kept statements: each has some ten times as many bytes, with its script
 _LEAST: Final = 1_000  # characters, as which the smallest statement counts
 _LATEST: Final = 4  # that are kept by their identity
 
@@ -34,7 +34,7 @@ class Kept(Generic[Key, Made]):
 
     __slots__ = ("_latest", "_made", "_make", "_room", "_size", "_taken")
 
-    def __init__(self, make: Callable[[Key], Made], size: Callable[[Key, Made], int], room: int = _ROOM) -> None:
+    def __init__(self, make: Callable[[Key], Made], size: Callable[[Made], int], room: int = _ROOM) -> None:
         self._make, self._size, self._room = make, size, room
         self._made: dict[Key, Made] = {}
         self._taken = 0
@@ -51,7 +51,7 @@ class Kept(Generic[Key, Made]):
         if known is not None:
             return known
         made = self._make(key)
-        size = self._size(key, made)
+        size = self._size(made)
         if self._taken + size > self._room:
             self._made, self._taken = {}, 0
         self._made[key] = made
@@ -137,6 +137,5 @@ def _has_window(relation: Relation) -> bool:
     return isinstance(relation.script, Window) or any(map(_has_window, relation.parts))
 
 
-def _size(statement: object, made: Bounded | Tally) -> int:
-    """Both count, for a script may hold what no SQL is written of: names, and columns that nobody reads."""
-    return _LEAST + len(made.sql) + len(repr(statement))
+def _size(made: Bounded | Tally) -> int:
+    return _LEAST + len(made.sql)

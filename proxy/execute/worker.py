@@ -21,8 +21,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from proxy.execute.pipe import BEGUN, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Begin, Load, Question, Read
 from proxy.garbage import look_seldom
 from proxy.log import start_logging, warn
-from proxy.plain_data import Codec
-from proxy.plain_shapes import Malformed
+from proxy.plain_data import Codec, Malformed
 from proxy.process_isolation import expendable
 from proxy.process_wall import Wall, raise_wall
 from rules.catalog import Catalog

@@ -14,8 +14,7 @@ from proxy.execute.pipe import BEGUN, LOADED, PLANNED, QUESTIONS, READ, Begin, L
 from proxy.execute.worker_process import Worker, WorkerDied
 from proxy.log import event, warn
 from proxy.metrics import WORKERS_ENDED
-from proxy.plain_data import Codec
-from proxy.plain_shapes import Malformed, TooDeep
+from proxy.plain_data import Codec, Malformed, TooDeep
 from proxy.process_wall import NO_WALL
 from proxy.recent_values import RecentValues
 from rules.catalog import Catalog
@@ -220,6 +219,6 @@ class PlannerPool:
 def _read(question: Question, answers: Codec[Answer], data: bytes) -> tuple[Answer, int]:
     """What a worker has answered, and how long that was. Raises Malformed."""
     answer = answers.decode(data)
-    if not fits(question, answer, len(data)):
+    if not fits(question, answer):
         raise Malformed("an answer to something else")
     return answer, len(data)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from proxy.execute.pipe import LENGTH, MOST_ANSWER_BYTES
-from proxy.plain_shapes import Malformed
+from proxy.plain_data import Malformed
 from proxy.process_isolation import bare_environment
 
 Answer = TypeVar("Answer")

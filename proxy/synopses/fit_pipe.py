@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from proxy.plain_data import Codec, Form
-from proxy.plain_shapes import Malformed
+from proxy.plain_data import Codec, Form, Malformed
 from rules.synthesis.model import Job, Marginal, PairReport
 
 _HEAD: Final = struct.Struct("!Q")  # bytes of the report

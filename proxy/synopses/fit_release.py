@@ -5,7 +5,7 @@ import sys
 from decimal import Decimal
 
 from proxy.execute.rulebook import Rulebook
-from proxy.plain_shapes import Malformed
+from proxy.plain_data import Malformed
 from proxy.process_isolation import bare_environment, expendable
 from proxy.synopses.fit_pipe import JOB, Report, decode_rows
 from proxy.twin.synthetic import SyntheticSchema, SyntheticTable

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from rules.kept import characters, kept_if_short
+from rules.kept import kept_if_short
 from rules.kernel.expressions import label_sql
 from rules.kernel.statement import KeyColumn, Ordinals, Texts
 from rules.kernel.summand import Summand
@@ -119,7 +119,7 @@ def listed_sql(key: Listed, columns: tuple[str, ...], name: str) -> KeySql:
     return KeySql(value, tuple(joins), "" if len(patterns) == 1 and joins and not nulls else f"{value} IS NOT NULL")
 
 
-@kept_if_short(256, characters, 40_000)  # the charts of a dashboard have the same lists
+@kept_if_short(256, 40_000)  # the charts of a dashboard have the same lists
 def _rows(labels: Labels, kinds: tuple[Type, ...]) -> Mapping[tuple[bool, ...], list[str]]:
     """The labels of a list with their places, by which of their values are NULL."""
     patterns: dict[tuple[bool, ...], list[str]] = {}

@@ -11,9 +11,9 @@ touches no word, number, text or other hole: what fills it is read as it stands.
 """
 
 import re
+from functools import lru_cache
 from typing import Literal
 
-from rules.kept import kept_if_short
 from rules.refusal import Mismatch
 
 _TOKEN = re.compile(
@@ -81,7 +81,7 @@ _TOUCHING = frozenset(("hole", "word", "number", "text", "type"))
 _TAKING_FROM = frozenset(("extract", "substring", "trim", "overlay"))
 
 
-@kept_if_short(10_000)
+@lru_cache(10_000)
 def check_template(template: str, *, is_call: bool = False) -> frozenset[str]:
     """Refuse what an expression is not made of; return the functions that it calls."""
     tokens = _tokens(template)
@@ -114,7 +114,7 @@ def check_template(template: str, *, is_call: bool = False) -> frozenset[str]:
     return frozenset(calls)
 
 
-@kept_if_short(1_000)
+@lru_cache(1_000)
 def check_call(template: str) -> Literal["exact", "canonical"] | None:
     """What the first argument of an aggregate has to be for the result to be that of every order of rows.
 
@@ -132,7 +132,7 @@ def check_call(template: str) -> Literal["exact", "canonical"] | None:
     return ("canonical" if is_picked else "exact") if found else None
 
 
-@kept_if_short(10_000)
+@lru_cache(10_000)
 def is_operand(template: str) -> bool:
     """Tell whether what a template makes is one operand wherever it stands: a hole, a constant, a call, or parentheses
     around all of it."""

@@ -20,8 +20,6 @@ from rules.sql.session_settings import CONFIDENCE
 from rules.values.types import SpanForm
 
 MOST_GROUPS: Final = 100_000  # that the rules may let be listed
-_MOST_LISTS: Final = 1_664  # that are combined: PostgreSQL groups by no more columns
-_MOST_CELLS: Final = 8_000_000  # of labels and ordinals: few bytes can name many
 _MISSED: Final = 20  # one in so many choices leaves out a group that is further above the last one than is told
 
 
@@ -222,11 +220,8 @@ class GroupLists:
 
     def combined(self) -> "GroupProduct":
         """All combinations, the last list running fastest; raises ValueError where they are too many."""
-        if len(self.lists) > _MOST_LISTS:
-            raise ValueError("a group has too many keys")
         widths = [set(map(len, labels)) for labels in self.lists]
-        width = sum(1 + max(each, default=0) for each in widths)
-        if (groups := math.prod(map(len, self.lists))) > MOST_GROUPS or groups * width > _MOST_CELLS:
+        if math.prod(map(len, self.lists)) > MOST_GROUPS:
             raise ValueError("a list of groups is too long")
         rows: tuple[tuple[Text, ...], ...]
         if len(self.lists) == 1:

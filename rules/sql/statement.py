@@ -77,7 +77,7 @@ class Reading:
     unreadable: bool = False
 
     def is_of(self, text: str) -> bool:
-        """Return whether its statements are pieces of a text, one after another, with names that hold no constant.
+        """Return whether its statements are pieces of a text, one after another.
 
         Example:
             >>> Reading((Statement(Kind.QUERY, "SELECT 2", 10),)).is_of("SELECT 1; SELECT 2")
@@ -90,18 +90,12 @@ class Reading:
             if not statement.text or statement.start < end:
                 return False
             start, end = statement.start, statement.start + len(statement.text)
-            if text[start:end] != statement.text or not are_names(statement.fingerprint, statement.shape):
+            if text[start:end] != statement.text:
                 return False
         return True
 
 
-def are_names(fingerprint: str, shape: str) -> bool:
-    """Return whether log and ledger may have these as the names of a statement."""
-    return _FINGERPRINT.fullmatch(fingerprint) is not None and len(shape) <= MOST_SHAPE
-
-
 MOST_SHAPE: Final = 2_000  # characters
-_FINGERPRINT: Final = re.compile("(?:[0-9a-f]{16})?")
 
 _TOKEN: Final = re.compile(
     r"""

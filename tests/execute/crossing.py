@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from proxy.execute.pipe import PLANNED
-from proxy.plain_shapes import Malformed
+from proxy.plain_data import Malformed
 from rules.bind.inner_answers import FREE, InnerAnswer
 from rules.catalog import Catalog
 from rules.planner.plan import NeedsInner, Plan, Request

@@ -3,7 +3,6 @@
 import asyncio
 import pickle
 import sys
-from decimal import Decimal
 from pathlib import Path
 
 import psycopg
@@ -12,15 +11,13 @@ import pytest
 from proxy.execute.pipe import FORMS, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load, Read, fits
 from proxy.execute.worker_pool import PlannerPool
 from proxy.execute.worker_process import Worker, WorkerDied
-from proxy.plain_data import Codec
-from proxy.plain_shapes import Malformed
+from proxy.plain_data import Codec, Malformed
 from proxy.twin.embedded import Cluster
 from rules.bind.inner_answers import InnerQuery
-from rules.frozen import replace
 from rules.mechanisms.cells import Cells, Span, View
 from rules.mechanisms.cells import Test as CellTest
 from rules.mechanisms.release_plan import GroupLists, GroupProduct
-from rules.planner.plan import NeedsInner, Plan, Request
+from rules.planner.plan import NeedsInner
 from rules.refusal import BudgetSpent, Mismatch
 from rules.sql.read import read
 from rules.sql.statement import Kind, Reading, RelationName, Statement
@@ -94,7 +91,7 @@ def test_a_refusal_is_of_a_kind_that_the_rules_have() -> None:
             PLANNED.decode(b'["Refusal",["' + name + b'","a","","",null]]')
 
 
-def test_lists_of_groups_cross_as_lists_and_are_no_bombs() -> None:
+def test_lists_of_groups_cross_as_lists() -> None:
     cities, months = (("Berlin",), ("Lyon",), (None,)), (("1", "2025"), ("2", "2025"))
     lists = Codec[GroupProduct](GroupProduct, FORMS)
     made = GroupLists((cities, months)).combined()
@@ -104,9 +101,8 @@ def test_lists_of_groups_cross_as_lists_and_are_no_bombs() -> None:
     assert lists.decode(lists.encode(made)) == made
     assert GroupLists(()).combined().rows == ((),)
 
-    long, wide = '["x"],' * 400, f"[{','.join(['1'] * 400)}],".replace("1", '"x"') * 200
-    many = '[["x"],["y"]],' * 2_000
-    for text in (f"[{long[:-1]}],[{long[:-1]}]", f"[{wide[:-1]}],[{wide[:-1]}]", many[:-1]):
+    long, many = '["x"],' * 400, '[["x"],["y"]],' * 2_000
+    for text in (f"[{long[:-1]}],[{long[:-1]}]", many[:-1]):
         with pytest.raises(Malformed):
             lists.decode(f"[[{text}]]".encode())
 
@@ -158,14 +154,11 @@ PIECE = Statement(Kind.QUERY, "SELECT 1", 0)
         Reading((Statement(Kind.QUERY, "SELECT 1; S", 0), Statement(Kind.QUERY, "SET", 10))),
         Reading((Statement(Kind.QUERY, "é", -1),)),
         Reading((Statement(Kind.OTHER, "", 0),) * 1000),
-        Reading((replace(PIECE, fingerprint="cc_4111111111111111"),)),
-        Reading((replace(PIECE, shape="x" * 2001),)),
-        Reading((replace(PIECE, relations=(RelationName(None, "orders", 1),) * 2000),)),
     ],
 )
 def test_a_reading_of_another_text_is_none(reading: Reading) -> None:
     """Or a worker that one analyst's text has taken over has others run, and pay, what they have not sent."""
-    assert not fits(Read(TEXT), reading, len(READ.encode(reading)))
+    assert not fits(Read(TEXT), reading)
 
 
 @pytest.mark.parametrize(
@@ -185,15 +178,7 @@ def test_a_reading_of_another_text_is_none(reading: Reading) -> None:
     ],
 )
 def test_every_reading_is_of_its_text(text: str) -> None:
-    reading = read(text)
-    assert fits(Read(text), reading, len(READ.encode(reading)))
-
-
-def test_a_plan_has_no_name_but_a_fingerprint() -> None:
-    asked = Request("SELECT 1", ("public",))
-    plan = Plan((), ("SELECT 1",), 0, Decimal(1), Decimal(0), fingerprint="cc_4111111111111111")
-    assert not fits(asked, plan, 0)
-    assert fits(asked, replace(plan, fingerprint="0123456789abcdef"), 0)
+    assert fits(Read(text), read(text))
 
 
 # A worker that a text has taken over writes what it likes: here it says the same to every question.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from proxy.execute.pipe import BEGUN, LOADED, QUESTIONS, READ, Begin, Load, Read
 from proxy.execute.worker_pool import PlannerPool
 from proxy.execute.worker_process import Worker, WorkerDied
-from proxy.plain_shapes import Malformed, TooDeep
+from proxy.plain_data import Malformed, TooDeep
 from proxy.process_wall import NO_WALL
 from rules.refusal import Refusal
 from rules.sql.statement import Kind, Reading, Statement

@@ -2,14 +2,9 @@
 
 import pytest
 
-from rules.kernel.bounded import Statement
-from rules.kernel.measures import Count
-from rules.kernel.script import Filter
 from rules.kernel.statement import Numbers
 from rules.refusal import Refusal
 from rules.replay import DraftingKernel, Kept, Kernel
-from rules.values.expression import Apply
-from rules.values.types import BOOLEAN
 from tests.kernel.shapes import SHAPES
 from tests.kernel.world import Table, World
 
@@ -21,7 +16,7 @@ class Maker:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.kept = Kept[str, str](self._make, lambda key, made: len(made), room=10)
+        self.kept = Kept[str, str](self._make, len, room=10)
 
     def _make(self, key: str) -> str:
         self.asked.append(key)
@@ -41,19 +36,6 @@ def test_what_is_too_large_together_is_forgotten_and_made_again() -> None:
 
     assert [maker.kept(key) for key in keys] == [key.upper() for key in keys]
     assert maker.asked == ["abcdef", "ghijkl", "abcdef", "m" * 20, "n"]
-
-
-def test_what_stands_in_a_script_alone_takes_room_too(world: World) -> None:
-    """A planner that was taken over may write names of megabytes, of which nothing is read."""
-    kernel, size = Kernel(world.ground), 9_000_000
-    named = [
-        Statement(Filter(VISITS.scan, Apply(letter * size, "({0} = 1)", (VISITS["n"],), BOOLEAN)), (), (Count(),), 2)
-        for letter in "ab"
-    ]
-    first = kernel.bounded(named[0])
-    kernel.bounded(named[1])
-
-    assert kernel.bounded(named[0]) is not first
 
 
 @pytest.mark.parametrize("name", SHAPES)
