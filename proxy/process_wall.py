@@ -62,8 +62,8 @@ def _become_nobody() -> bool:
     with suppress(OSError, KeyError):
         nobody = pwd.getpwnam("nobody")
         os.setgroups([])
-        os.setresgid(*(nobody.pw_gid,) * 3)
-        os.setresuid(*(nobody.pw_uid,) * 3)
+        os.setgid(nobody.pw_gid)
+        os.setuid(nobody.pw_uid)
     return os.geteuid() != 0
 
 
