@@ -15,7 +15,7 @@ import pytest
 from proxy.execute.pipe import BEGUN, PLANNED, QUESTIONS, READ, Begin, Read
 from proxy.execute.worker_pool import PlannerPool
 from proxy.execute.worker_process import Worker
-from proxy.process_wall import find_wall
+from proxy.process_wall import WITHOUT_SECCOMP, find_wall
 from proxy.twin.embedded import Cluster
 from rules.frozen import replace
 from rules.planner.plan import Request
@@ -26,6 +26,7 @@ from tests.execute.crossing import Rules, answer, answers, request
 from tests.planner import tpch
 from tests.support import shop as shop_data
 from tests.support.catalogs import catalog_of
+from tests.support.running import run_here, start
 
 if not find_wall().seccomp:
     pytest.skip("the kernel says that it has no seccomp for this machine", allow_module_level=True)
@@ -256,3 +257,29 @@ async def test_a_defect_is_reported_from_behind_the_wall(capfd: pytest.CaptureFi
 
     assert isinstance(found, Mismatch)
     assert '"event": "planner_defect", "kind": "AssertionError", "place": "worker.py:' in capfd.readouterr().err
+
+
+@pytest.mark.extended
+def test_where_the_system_forbids_walls_it_says_so_and_serves(shop: RealDatabase, tmp_path: Path) -> None:
+    rules, program = shop_data.rules_file(tmp_path), "tests.support.without_walls"
+    assert run_here("ledger", "init", str(rules), database=shop.reader_dsn) == 0
+    environment = os.environ | {"NOISEGATE_DATABASE": shop.reader_dsn}
+    checked = subprocess.run(
+        [sys.executable, "-m", program, "check", str(rules)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    running = start(rules, shop.reader_dsn, program=(program,))
+    try:
+        running.wait_for("ready")
+        with psycopg.connect(running.dsn(sslmode="disable")) as session:
+            assert session.execute("SELECT count(*) FROM customers").fetchone()
+    finally:
+        running.stop()
+
+    assert f"note: database: {WITHOUT_SECCOMP}" in checked.stdout
+    assert any(WITHOUT_SECCOMP in line for line in running.lines)
+    (started,) = running.events("planner_started")
+    assert (started["seccomp"], started["landlock"]) == (False, False)
