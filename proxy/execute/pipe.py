@@ -1,8 +1,8 @@
 """Messages between the proxy and a worker: questions and answers as plain data, a length in front.
 
-The parsers may be wrong, or be taken over by a text. So what a worker writes is read as the one type that was asked for,
-by `plain_data`, and a reading is held against its text: what it calls a statement is sent to the twin as the client's
-own, and it is kept for all sessions that send this text.
+The parsers may be wrong, or be taken over by a text. So what a worker writes is read as the one type that was asked
+for, by `plain_data`, and a reading is held against its text: what it calls a statement is sent to the twin as the
+client's own, and it is kept for all sessions that send this text.
 """
 
 import struct

@@ -107,16 +107,6 @@ def test_lists_of_groups_cross_as_lists() -> None:
             lists.decode(f"[[{text}]]".encode())
 
 
-def test_lists_without_a_combination_are_not_kept_however_long_they_are() -> None:
-    """A few bytes of one list would have megabytes of another remembered."""
-    lists = GroupLists(((), (("x",),) * 3_000))
-    assert lists.combined().rows == ()
-    assert lists.combined() is not lists.combined()
-
-    few = GroupLists(((("x",),),))
-    assert few.combined() is few.combined()
-
-
 @pytest.mark.parametrize("place", [-1, 1])
 def test_cells_leave_out_no_condition_that_is_none(place: int) -> None:
     codec = Codec[Cells](Cells)
