@@ -12,6 +12,7 @@ from statistics import NormalDist
 from typing import Self
 
 import numpy as np
+from numpy.fft import irfft  # by name: numpy reads it from the disk at first use, which a planner process may not
 
 from rules.frozen import frozen, replace
 
@@ -198,6 +199,6 @@ def _shape(laplace: tuple[tuple[float, int], ...], variance: float) -> Vector:
         characteristic *= (1 + (scale * t) ** 2) ** -float(count)
     terms = np.zeros(_STEPS + 1, dtype=np.complex128)
     terms[1:-1] = -1j * _STEPS * 2 / (math.pi * k) * characteristic
-    sines = np.fft.irfft(terms, 2 * _STEPS)[: _STEPS + 1]
+    sines = irfft(terms, 2 * _STEPS)[: _STEPS + 1]
     within: Vector = np.maximum.accumulate(np.clip(np.linspace(0.0, 1.0, _STEPS + 1) + sines, 0.0, 1.0))
     return within

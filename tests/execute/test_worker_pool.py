@@ -15,7 +15,7 @@ from proxy.execute import worker_pool
 from proxy.execute.worker_pool import PlannerPool
 from proxy.execute.worker_process import Worker
 from rules.catalog import Catalog
-from rules.planner.plan import Request
+from rules.planner.plan import Plan, Request
 from rules.refusal import NotSupported, Refusal, TooComplex, Unavailable
 from rules.sql.statement import Kind
 from tests.policy.test_check import CATALOG, policy
@@ -152,6 +152,14 @@ async def test_what_the_printer_cannot_print_ends_no_worker(patient_pool: Planne
         await patient_pool.plan(Request(text, ("public",), epsilon=Decimal(1)), "ada")
 
     assert patient_pool.processes == before
+
+
+async def test_a_worker_has_read_all_modules_that_the_error_of_a_mean_needs(patient_pool: PlannerPool) -> None:
+    sql = "EXPLAIN SELECT status, count(*), avg(amount) FROM orders GROUP BY status"
+
+    planned, _ = await patient_pool.plan(Request(sql, ("public",), epsilon=Decimal(1)), "ada")
+
+    assert isinstance(planned, Plan) and planned.outer
 
 
 async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
