@@ -15,6 +15,7 @@ from rules.kernel.statement import Bounded, Marginals, Tally
 from rules.kernel.templates import CALLED
 from rules.replay import Kernel
 from tests.support.kept import forgotten
+from tests.support.written import BY_HAND
 
 ON_NO_LIST = "on no list"
 Made = TypeVar("Made", Bounded, Tally, Marginals)
@@ -77,8 +78,9 @@ def unlisted(sql: str) -> set[str]:
 
 
 def sent_to(cluster: Cluster) -> set[str]:
-    """The statements of the kernel that proxies in processes of their own have sent, by the server's log."""
-    return set(_SENT.findall((cluster.directory / "log").read_text(errors="replace")))
+    """The statements of the kernel that proxies have sent, by the server's log: without those that a test wrote."""
+    log = (cluster.directory / "log").read_text(errors="replace").replace("\n\t", "\n")
+    return set(_SENT.findall(log)) - BY_HAND
 
 
 @contextmanager

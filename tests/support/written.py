@@ -23,6 +23,7 @@ from rules.replay import Kernel
 from rules.values.expression import Column, Constant
 from rules.values.types import TEXT
 
+BY_HAND = set[str]()  # all texts that were sealed in this process: what they call is on no list of the kernel's
 ROWS_PER_UNIT = "{rows_per_unit}"  # in a text: the statement's cap of rows, which a choice of bounds lowers
 LISTED_KEY = Listed((Column(1, TEXT),), (("",),))  # a key whose values are those of a block's groups
 FOUND_KEY = Found(Column(1, TEXT))  # a key whose values come from the rows
@@ -36,6 +37,7 @@ def written(
     threshold: Threshold | None = None,
 ) -> Bounded:
     """A sealed statement of this text."""
+    BY_HAND.add(sql)
     return Bounded(sql, keys, measures, threshold, SEAL)
 
 
@@ -81,6 +83,7 @@ class WrittenKernel(Kernel):
         sql = _find_sql(statement.rows)
         if sql is None:
             return super().tally(statement)
+        BY_HAND.add(sql)
         return Tally(sql, tuple(ladder.rungs for ladder in statement.ladders), SEAL)
 
 
