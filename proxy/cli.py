@@ -36,8 +36,8 @@ from proxy.settings import (
 ABOUT = """\
 Noisegate: a PostgreSQL proxy that answers with differential privacy.
 
-Analysts connect to it with psql, a BI tool or any driver and write ordinary SQL. What would reveal a row is refused,
-aggregates are answered with calibrated noise, and a ledger keeps what has been revealed.
+Analysts connect to it with psql, a BI tool or any driver and write ordinary SQL. It refuses queries that would reveal a
+row, answers aggregates with calibrated noise, and keeps a ledger of the privacy loss.
 """
 EXITS = """\
 exit codes: 0 done · 1 failed, with a message · 2 wrong command line · 3 warnings of check --strict ·
@@ -109,7 +109,7 @@ def _add_demo(names: "Names[argparse.ArgumentParser]") -> None:
         "demo",
         help="try it: a demo shop in an embedded PostgreSQL, and the proxy in front of it",
         description="Start an embedded PostgreSQL with a shop in it (20,000 customers, 200,000 orders) and the proxy "
-        "in front of it, and print what to paste. Ctrl-C ends it and leaves nothing behind.",
+        "in front of it, and print a psql line to paste. Ctrl-C ends it and removes everything.",
     )
     parser.add_argument("--port", type=port_of, default=6543, help="port of the proxy on 127.0.0.1 (default: 6543)")
     parser.set_defaults(run=lambda options: demo.run(options.port))
@@ -120,7 +120,7 @@ def _add_serve(names: "Names[argparse.ArgumentParser]") -> None:
         "serve",
         help="run the proxy in front of the database that the rules name",
         description="Run the proxy. SIGHUP reads the rules and the certificate again (bad rules keep the old ones); "
-        "SIGTERM lets what runs finish, then ends. Needs a ledger: noisegate ledger init.",
+        "SIGTERM lets running statements finish, then ends. Needs a ledger: noisegate ledger init.",
     )
     add_rules(parser)
     add_ledger(parser)
@@ -133,7 +133,7 @@ def _add_password(names: "Names[argparse.ArgumentParser]") -> None:
         "password",
         help="make the SCRAM verifier of a password",
         description="Ask for a password (or read one line from standard input) and print its SCRAM-SHA-256 verifier, "
-        "which is what the rules file holds.",
+        "for the rules file.",
     )
     parser.add_argument(
         "--beside",
@@ -148,8 +148,8 @@ def _add_certificate(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "certificate",
         help="make a self-signed certificate, for a first try with TLS",
-        description="Write server.crt and server.key. Clients can encrypt with it (sslmode=require); to know whom they "
-        "talk to they need one of an authority of yours.",
+        description="Write server.crt and server.key. Clients can encrypt with them (sslmode=require); to verify the "
+        "proxy they need a certificate of your authority.",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder for both files")
     parser.add_argument("names", nargs="*", metavar="NAME", help="host names of the proxy, besides localhost")

@@ -46,10 +46,10 @@ ANSWERS: Final = Counter(
     "noisegate_answers", "Private answers: drawn, served again, or both", ["source"], registry=REGISTRY
 )
 REFUSALS: Final = Counter(
-    "noisegate_refusals", "Refusals that clients were told, by kind", ["kind", "sqlstate"], registry=REGISTRY
+    "noisegate_refusals", "Refusals that clients received, by kind", ["kind", "sqlstate"], registry=REGISTRY
 )
 FORBIDDEN: Final = Counter(
-    "noisegate_forbidden", "Refusals of commands and functions that are refused whatever they read", registry=REGISTRY
+    "noisegate_forbidden", "Refusals of commands and functions that are always refused", registry=REGISTRY
 )
 LOGINS: Final = Counter("noisegate_logins", "Clients that logged in", registry=REGISTRY)
 LOGINS_REFUSED: Final = Counter(
@@ -72,7 +72,7 @@ LEDGER_COMMIT: Final = Histogram(
     registry=REGISTRY,
 )
 LEDGER_JOBS: Final = Counter("noisegate_ledger_jobs", "Jobs of the ledger that were committed", registry=REGISTRY)
-TWINS_MADE: Final = Counter("noisegate_twins_made_again", "Twins that were lost and made anew", registry=REGISTRY)
+TWINS_MADE: Final = Counter("noisegate_twins_made_again", "Twins that were lost and made again", registry=REGISTRY)
 WORKERS_ENDED: Final = Counter(
     "noisegate_workers_ended", "Planning processes that died or ran out of time", registry=REGISTRY
 )

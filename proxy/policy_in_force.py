@@ -71,7 +71,7 @@ class Freeze:
         shown = self.hide(policy, catalog)
         for name in policy.synopses:
             if name not in shown.synopses:
-                words = f"it rests on what is not as {lock_of(self.rules).name} says: it is hidden from analysts"
+                words = f"hidden from analysts: it uses a column or table that {lock_of(self.rules).name} does not have"
                 hint = f"once you have reviewed that, run noisegate lock {self.rules}"
                 yield warning(dotted(("synopses", name)), words, hint)
 

@@ -141,7 +141,7 @@ def add_ledger(parser: argparse.ArgumentParser) -> None:
         metavar="PLACE",
         default=os.environ.get("NOISEGATE_LEDGER"),
         help="a file, or postgresql://… to be shared by several proxies (default: the variable NOISEGATE_LEDGER, or a "
-        "file beside the rules that ends in .ledger)",
+        "file next to the rules that ends in .ledger)",
     )
     parser.add_argument(
         "--anchor",

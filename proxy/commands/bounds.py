@@ -78,12 +78,12 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     """Add it to the command line."""
     parser = names.add_parser(
         "bounds",
-        help="look privately at the columns that say bounds: auto; the ledger keeps what is found",
-        description="Look at each column with bounds: auto that nobody has looked at, by noised counts in known bins. "
-        "Each look is charged to the ledger before it is made, once; serve and check read there what was found.",
+        help="look privately at the columns with bounds: auto; the ledger keeps their ranges",
+        description="Look once at each column with bounds: auto, by noised counts in known bins. The ledger is charged "
+        "before each look and keeps its range, which serve and check read.",
     )
     add_rules(parser)
     parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="ε of each look (default: that of a statement)")
-    parser.add_argument("--again", action="store_true", help="look at all such columns again, at a new charge")
+    parser.add_argument("--again", action="store_true", help="look at all these columns again, for a new charge")
     add_ledger(parser)
     parser.set_defaults(run=lambda options: look_for_bounds(settings_of(options), options.epsilon, again=options.again))

@@ -229,10 +229,10 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     """Add it to the command line."""
     parser = names.add_parser(
         "disclosure",
-        help="print what is promised and spent, as NIST SP 800-226 and registries of deployments ask for it",
-        description="Print an entry to publish, as Markdown: unit, neighbours, budgets and periods, what of them has "
-        "been spent, mechanisms, trust, versions. It is made from the rules, the catalog and the ledger; analysts are "
-        "counted, not named.",
+        help="print the promise and what was spent, as NIST SP 800-226 and registries of deployments ask for it",
+        description="Print an entry to publish, as Markdown: unit, neighbours, budgets and periods, spent budget, "
+        "mechanisms, trust, versions. It comes from the rules, the catalog and the ledger; it counts analysts and does "
+        "not name them.",
     )
     add_rules(parser)
     parser.add_argument("--json", action="store_true", help="print it as JSON")

@@ -202,10 +202,10 @@ def restore(settings: Settings, path: Path, missing: int | None) -> int:
 
 def _word_on_missing(copy: Copy) -> str:
     if not copy.is_anchored:
-        return "without an anchor nobody can tell whether newer ones are missing"
+        return "without an anchor nobody can know whether newer ones are missing"
     if copy.missing:
-        return f"{copy.missing} that the anchor knows of are missing, and what they charged is not counted"
-    return "none that the anchor knows of is missing"
+        return f"{copy.missing} entries of the anchor are missing, and their charges are not counted"
+    return "no entry of the anchor is missing"
 
 
 def compact(settings: Settings, before: datetime | None) -> int:
@@ -271,7 +271,7 @@ def _as_text(report: LedgerSummary, phrase: str) -> str:
     for stop in report.stops:
         lines.append(
             f"{stop.analyst} is stopped since {stop.time:%Y-%m-%d %H:%M} UTC by a fault ({stop.cause}) after charge "
-            f"{stop.charge}, which the log tells of; noisegate ledger forgive lifts it"
+            f"{stop.charge}; the log has it, and noisegate ledger forgive lifts the stop"
         )
     if report.charges is not None:
         lines.extend(_charge_lines(report.charges))

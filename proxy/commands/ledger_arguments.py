@@ -35,22 +35,22 @@ def _forgive(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "forgive",
         help="let an analyst query again after a fault has stopped the account",
-        description="A statement that fails in the database after its charge tells something of the data, so nothing "
-        "more is run for its analyst. The log says what was run (event: fault): report it, and lift the stop when you "
-        "know why it failed. The ledger keeps that you did.",
+        description="A statement that fails in the database after its charge reveals something about the data, so it "
+        "stops its analyst. The log has its SQL (event: fault): report it, and lift the stop when you know why it "
+        "failed. The ledger keeps that you did.",
     )
     add_rules(parser)
-    parser.add_argument("analyst", metavar="ANALYST", help="who can query again")
+    parser.add_argument("analyst", metavar="ANALYST", help="the analyst who can query again")
     return parser, lambda settings, options: ledger_commands.forgive(settings, options.analyst)
 
 
 def _show(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "show",
-        help="what is spent and may be spent; what was asked, by whom, when, at what cost",
-        description="Check the ledger and print what is spent, by analysts too who were removed from the rules. "
-        "Charges are shown with the fingerprint and the shape of their statement, without its constants. Proxies that "
-        "use the ledger do not wait.",
+        help="show the spent and remaining budgets, and each charge with analyst, time and cost",
+        description="Check the ledger and print the budget that each analyst has spent, also analysts who were removed "
+        "from the rules. Charges have the fingerprint and the shape of their statement, without its constants. Proxies "
+        "that use the ledger do not wait.",
     )
     add_rules(parser)
     parser.add_argument("--charges", action="store_true", help="list charges too; so does each filter")
@@ -80,7 +80,7 @@ def _run_show(settings: Settings, options: argparse.Namespace) -> int:
 def _verify(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "verify",
-        help="verify every entry, and all that is kept beside them",
+        help="verify every entry, and all other tables of the ledger",
         description="A proxy verifies the ledger from the newest checkpoint on before it uses it, and the rest while "
         "it serves. This verifies all of it at once. Proxies that use the ledger do not wait.",
     )
@@ -134,9 +134,9 @@ def _compact(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "compact",
         help="close old entries into a sum, so that the ledger opens quickly",
-        description="Add up old entries, append the sum to the chain, and delete what it stands for, a little at a "
-        "time: proxies go on. Accounts stay as they are; who asked what before then is forgotten, so make a "
-        "backup first. Give the anchor, or an idle proxy's own anchor will not know the new end.",
+        description="Add up old entries, append the sum to the chain, and delete these entries in small steps, while "
+        "proxies serve. Accounts do not change; the list of old statements is lost, so make a backup first. Give the "
+        "anchor, or an idle proxy's own anchor will not know the new end.",
     )
     add_rules(parser)
     parser.add_argument(

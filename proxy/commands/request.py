@@ -117,7 +117,7 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--grant", type=int, metavar="N", help="grant request N")
     what.add_argument("--refuse", type=int, metavar="N", help="refuse request N")
-    parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="grant E in place of what was asked for")
+    parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="grant E in place of the requested ε")
     parser.add_argument("--say", default="", metavar="TEXT", help="an answer that the analyst reads")
     parser.add_argument("--all", action="store_true", help="list answered and lapsed requests too")
     parser.add_argument("--json", action="store_true", help="list as JSON")

@@ -236,7 +236,7 @@ def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "check",
         help="check the rules against the database, and explain them",
-        description="Verify a rules file against the real catalog and say what follows from it. No row is read.",
+        description="Check a rules file against the real catalog and explain its consequences. No row is read.",
     )
     add_rules(parser)
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
@@ -281,7 +281,7 @@ def _add_suggest(names: "Names[argparse.ArgumentParser]") -> None:
         "--diff",
         type=Path,
         metavar="RULES",
-        help="print only what this rules file needs since the schema changed, by its lock file",
+        help="print only the changes that this rules file needs since its lock file was written",
     )
     parser.add_argument(
         "--database", metavar="DSN", help="a libpq connection string (default: the variable NOISEGATE_DATABASE)"
@@ -320,8 +320,8 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
         "--ledger",
         metavar="PLACE",
         default=os.environ.get("NOISEGATE_LEDGER", "rules.ledger"),
-        help="what the look is charged to; a file is made where there is none (default: the variable NOISEGATE_LEDGER, "
-        "or rules.ledger, which serves a draft that you save as rules.yaml)",
+        help="the ledger that is charged for the look; a missing file is made (default: the variable "
+        "NOISEGATE_LEDGER, or rules.ledger, for a draft that you save as rules.yaml)",
     )
     parser.add_argument("--anchor", type=Path, metavar="FILE", help="a second file that records the end of the ledger")
 
@@ -329,9 +329,9 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
 def _add_lock(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "lock",
-        help="record the schema that the rules are for: what appears later is hidden",
-        description="Write a lock file beside the rules, with the columns, types and views that there are now. What "
-        "appears later is hidden from analysts, told by check, log and console, until you run this again.",
+        help="record the schema that the rules are for: later columns and tables are hidden",
+        description="Write a lock file next to the rules, with the present columns, types and views. Later ones are "
+        "hidden from analysts, and reported by check, log and console, until you run this again.",
     )
     add_rules(parser)
     parser.add_argument(
@@ -355,8 +355,8 @@ def _add_schema(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "schema",
         help="print the JSON Schema of rules files, for editors",
-        description="Print the JSON Schema of rules files. Saved as rules.schema.json beside a file that names it at "
-        "its head, as drafts do, it lets editors complete keys and mark mistakes.",
+        description="Print the JSON Schema of rules files. Save it as rules.schema.json next to the rules file, whose "
+        "head names it, as in drafts: editors then complete keys and mark mistakes.",
     )
     parser.set_defaults(run=lambda options: schema())
 

@@ -177,7 +177,7 @@ def _add_console(parser: argparse.ArgumentParser) -> None:
     console.add_argument(
         "--console-edit-rules",
         action="store_true",
-        help="let operators change tables in the rules file from the web console, and so decide what analysts see",
+        help="let operators change tables in the rules file in the web console, and thereby all that analysts can see",
     )
     console.add_argument(
         "--console-trusted-header",
@@ -282,7 +282,7 @@ def _add_usage_limits(limits: argparse._ArgumentGroup) -> None:
 
 
 def _add_load_limits(parser: argparse.ArgumentParser) -> None:
-    limits = parser.add_argument_group("limits of what the real database is asked")
+    limits = parser.add_argument_group("limits of statements for the real database")
     load = LoadLimits()
     limits.add_argument(
         "--max-running",

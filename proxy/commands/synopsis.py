@@ -207,21 +207,21 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     )
     dropped = actions.add_parser(
         "drop",
-        help="take a synopsis or a cube away until it is made again",
-        description="Take away what was made, from all proxies with this ledger, within some seconds. It is there "
-        "again once it is made anew, by hand or by its refresh. What was paid for it stays paid.",
+        help="remove a synopsis or a cube until it is made again",
+        description="Remove it from all proxies with this ledger, within some seconds, until you or its refresh make "
+        "it again. Its charge stays.",
     )
     reported = actions.add_parser(
         "report",
         help="how far each pair of columns may be from the data",
-        description="Fit the rows of the newest release again, and tell from noised counts alone how far each pair of "
-        "columns may be from the data. Costs nothing.",
+        description="Fit the rows of the newest release again, and estimate from noised counts alone how far each pair "
+        "of columns may be from the data. Costs nothing.",
     )
     exported = actions.add_parser(
         "export",
         help="write the rows into a folder, as CSV or Parquet",
-        description="Write one file a table, and synopsis.json: what was measured, with which noise, and how good "
-        "the rows are. They are the very rows that the proxy shows. Costs nothing.",
+        description="Write one file for each table, and synopsis.json with the measurements, their noise and the "
+        "accuracy of the rows. These are the rows that the proxy shows. Costs nothing.",
     )
     for action in (made, dropped, reported, exported):
         add_rules(action)

@@ -76,7 +76,7 @@ class Files:
             raise ConfigurationError(f"nothing is written: {both[0]} would have a password in both files")
         lines = "" if self.verifiers is None else self.verifiers.read_text(encoding="utf-8")
         if (self.rules.read_text(encoding="utf-8"), lines) != self.before:
-            raise ConfigurationError("nothing is written: somebody else has changed the file meanwhile; run it again")
+            raise ConfigurationError("nothing is written: somebody else has changed the file; run it again")
         if self.verifiers is not None and self.lines != lines:
             _replace(self.verifiers, self.lines)
         if self.text != self.before[0]:
@@ -164,7 +164,7 @@ def remove_user(rules: Path, name: str) -> int:
     files.text = _edited(lambda: remove(files.text, ("analysts", name)))
     files.lines = without_name(files.lines, name)
     files.write()
-    say(f"{name} is removed; the ledger keeps what was spent, also for another {name}\n{_IN_FORCE}")
+    say(f"{name} is removed; the ledger keeps the account, also for another {name}\n{_IN_FORCE}")
     return 0
 
 
@@ -251,7 +251,7 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     expired = _action(actions, "expire", "end the logins of a name")
     expired.add_argument("--at", type=moment_of, metavar="TIME", help="from then on, as 2027-01-31 (default: now)")
     expired.set_defaults(run=lambda options: expire(options.rules, options.name, options.at))
-    removed = _action(actions, "remove", "remove an analyst; the ledger keeps what was spent")
+    removed = _action(actions, "remove", "remove an analyst; the ledger keeps the account")
     removed.set_defaults(run=lambda options: remove_user(options.rules, options.name))
 
 

@@ -105,7 +105,7 @@ def notices_of_reports(
     columns_used = ids_in(*(expression for recipe in recipes for part in recipe.parts for expression in _in(part)))
     collisions = tuple(
         f'words of "{names[number]}" share bits by chance: beyond its margin an estimate may be off by about '
-        f"{100 / sqrt((law.hashes or 1) * (law.width or 1)):.2g}% of all who hold other words"
+        f"{100 / sqrt((law.hashes or 1) * (law.width or 1)):.2g}% of the people with other words"
         for number, law in known.items()
         if law.by == "sketch" and number in columns_used
     )
@@ -179,7 +179,7 @@ def _index_of(column: Column, name: str, node: Node) -> Column:
     number = next((number for number, column_name in scan.names if column_name == name), None)
     listed = next((column for column in node.facts.columns if column.id == number), None)
     if listed is None:
-        message = f'an estimate of "{column.name}" needs the column "{name}" beside it'
+        message = f'an estimate of "{column.name}" also needs the column "{name}"'
         raise NotSupported(message, hint="Ask it of the table itself.")
     return listed
 

@@ -335,7 +335,7 @@ def _constant(constant: s.Constant) -> Operand:
 def _refusal(expression: s.Expression) -> NotSupported | NotAllowed:
     match expression:
         case s.Star():
-            hint = "Count rows with count(*); beside an outer join, count a column, such as the key of its table."
+            hint = "Count rows with count(*); with an outer join, count a column, such as the key of its table."
             return NotAllowed("* is not allowed in this clause over protected rows", hint=hint)
         case s.Array():
             return NotSupported("arrays are not supported over protected rows", hint="Name their elements one by one.")

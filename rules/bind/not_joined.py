@@ -43,7 +43,7 @@ def recursion_refusal() -> NotSupported:
 def _of_function(name: str) -> NotSupported:
     if name in _WORDS.values():
         hint = _HINTS.get(name, f"Put it into a subquery, FROM (SELECT * FROM {name}(…)) AS t.")
-        return NotSupported(f"{name} is not supported beside protected rows", hint=hint, about=name)
+        return NotSupported(f"{name} is not supported together with protected rows", hint=hint, about=name)
     if name == "from":
         message = "ROWS FROM and WITH ORDINALITY of columns of protected rows are not supported"
         return NotSupported(message, hint=_SETS_HINT)

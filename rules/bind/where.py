@@ -77,7 +77,7 @@ def bind_beside_public(state: BindState, source: s.Source | None, ctes: Ctes) ->
     try:
         return bind_from(state, source, ctes)
     except MisplacedLateral:
-        message = "LATERAL over protected rows is not supported beside public rows"
+        message = "LATERAL over protected rows is not supported together with public rows"
         raise NotSupported(message, hint=_LATERAL_HINT, about="LATERAL") from None
 
 

@@ -331,7 +331,7 @@ def _explanation(
         ("rows per unit", f"{'at most ' * bounding.is_chosen}{bounding.rows}, {how}"),
         ("groups per unit", str(bounding.groups)),
         *((("groups", str(len(public.rows))),) if public is not None else ()),
-        *((("least units", f"{least}: numbers about fewer, as noise tells, are not shown"),) if least else ()),
+        *((("least units", f"{least}: numbers about fewer, by noised counts, are not shown"),) if least else ()),
     )
 
 
@@ -388,7 +388,7 @@ def _typical_notices(choice: Choice, blocks: int, group_size: int) -> Iterator[s
 
 
 def _typical_facts(blocks: int) -> Iterator[tuple[str, str]]:
-    yield "blocks of units", f"{blocks:,}, by a hash of the unit, of which no row is cut"
+    yield "blocks of units", f"{blocks:,}, by a hash of the unit; no row of a unit is cut"
     yield (
         "good for",
         "ratios, percentiles, correlations and slopes; not skewness, maxima, shares of the top, totals",

@@ -71,7 +71,7 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
         facts[number].insert(0, ("served again", _mark(number + 1)))
     for number in range(before):
         facts[number].insert(0, ("answered first", "the blocks below use its answer, and show an example in its place"))
-    charge = ("charge now, for what is answered first" if before else "charge now", _mark(0))
+    charge = ("charge now, for the inner queries" if before else "charge now", _mark(0))
     form = _format(explain)
     shown = _as_text(whole, charge, facts) if form == "text" else _as_tree(whole, charge, facts, form)
     outer = tuple(_with_holes(shown, plan.parameters + 1))

@@ -176,7 +176,7 @@ def _in_place(body: Node, links: Links) -> Node:
     """The answer that belongs to the row around it, or where there is none the one of no rows."""
     answers = _Answers.of(body, links)
     if bodies(answers.item, "SubLink"):  # SELECTs are numbered as they stand, and this one would come before others
-        message = "a subquery beside the aggregate of a correlated subquery is not supported"
+        message = "a subquery next to the aggregate of a correlated subquery is not supported"
         raise NotSupported(message, hint="Select the aggregate alone, and compute with it in the outer query.")
     same = [_equal(key, side) for key, side in zip(answers.keys, answers.outside, strict=True)]
     return answers.select([_constant(ival={})], (), _all_of(same))

@@ -18,8 +18,8 @@ from rules.sql.public_sql import HINT, TYPES, ReadableTable, print_public, unkno
 from rules.sql.tree import Index, Node, made_canonical
 
 NO_READER: Final = (
-    "Ask your DBA to raise --max-public-rows, or to name a login in public_reader of the rules, by which such "
-    "tables are read."
+    "Ask your DBA to raise --max-public-rows, or to name a login in public_reader of the rules, which reads large "
+    "tables."
 )
 DATE_ORDERS: Final = ("MDY", "DMY", "YMD")
 _KINDS: Final = ("table", "partitioned", "partition")

@@ -75,8 +75,8 @@ def _server(version: int) -> Iterator[Finding]:
     """Yield whether what we run there has been seen not to fail there."""
     known = f"{SERVERS[0]} to {SERVERS[-1]}"
     if version > SERVERS[-1]:
-        words = f"PostgreSQL {version} is newer than this release knows: what is run over protected rows was"
-        yield error("database", f"{words} never tried there", f"upgrade Noisegate; {known} are served")
+        words = f"PostgreSQL {version} is newer than this release, which was never tried with it"
+        yield error("database", words, f"upgrade Noisegate; {known} are served")
     elif version < SERVERS[0]:
         yield error("database", f"PostgreSQL {version} is too old", f"{known} are served")
     elif version in _LAST_FIXES:
@@ -343,7 +343,7 @@ def check_randomized(here: str, column: Column, table: Table, randomized: Random
         yield note(path, words)
     word = "'a word'" if randomized.by == "sketch" else "…"
     yield note(
-        path, f"what analysts count of it are reports; noisegate.estimate({column.name}, {word}) undoes the chance"
+        path, f"analysts count reports; noisegate.estimate({column.name}, {word}) corrects for the randomization"
     )
 
 
@@ -367,12 +367,12 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
         yield error(path, words, TRUSTED)
     elif table.foreign:
         words = (
-            "foreign: trusted: should a row on the other server not be readable, a statement over it fails after its "
-            "charge, which tells exactly whether it met that row; it is then the analyst's last"
+            "foreign: trusted: if a row on the other server cannot be read, a statement over it fails after its "
+            "charge and reveals exactly that it met this row; it is then the analyst's last"
         )
         yield warning(path, words)
     elif rules.foreign is not None:
-        yield warning(f"{path}.foreign", "none of its rows are on another server, so this has no effect")
+        yield warning(f"{path}.foreign", "no row of it is on another server, so this has no effect")
     for column in table.columns:
         if column.unreadable and not rules.columns.get(column.name, ColumnRules()).hidden:
             words = f'"{column.name}" {column.unreadable}'
@@ -396,7 +396,7 @@ def check_copied(path: str, table: Table, rules: TableRules) -> Iterator[Finding
             kind = column.type.sql if is_foreign else "text of a nondeterministic collation"
             words = f'"{column.name}" is {kind}: analysts query a copy that has it as plain text'
             advice = "hide it, or have analysts compare and group by lower() of it"
-            yield warning(path, f"{words}, of which only identical ones are equal", advice)
+            yield warning(path, f"{words}, and only identical texts are equal there", advice)
 
 
 def check_indexes(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
@@ -413,7 +413,9 @@ def check_indexes(path: str, table: Table, catalog: Catalog) -> Iterator[Finding
             whose = "its unique index" if part == table else f"of {part.name}, whose rows are in it, the unique index"
             advice = "wait until CREATE INDEX CONCURRENTLY has ended, or drop what it has left behind"
             for name in part.unfinished:
-                words = f'{whose} "{name}" is not valid: until it is, what reads protected rows with it is refused'
+                words = (
+                    f'{whose} "{name}" is not valid: until it is, statements over protected rows with it are refused'
+                )
                 yield warning(path, words, advice)
 
 
@@ -422,7 +424,7 @@ def check_standby(path: str, table: Table, catalog: Catalog) -> Iterator[Finding
     for part in catalog.tables:
         if part.missing and (part == table or table in catalog.ancestors_of(part)):
             whose = "it" if part == table else f"{part.name}, whose rows are in it,"
-            words = f"{whose} is UNLOGGED, and this server is a standby: what reads it is refused"
+            words = f"{whose} is UNLOGGED, and this server is a standby: statements over it are refused"
             yield warning(path, words, "on the primary, ALTER TABLE … SET LOGGED; or let database name the primary")
 
 
@@ -434,6 +436,6 @@ def check_overrides(catalog: Catalog) -> Iterator[Finding]:
         advice = (
             "drop it, or make it again WITH INOUT AS ASSIGNMENT"
             if is_cast
-            else "drop it, move it elsewhere, or restore what it replaced"
+            else "drop it, move it elsewhere, or restore the original"
         )
         yield error("database", words, advice)

@@ -17,8 +17,8 @@ from rules.policy.model import ColumnRules, Policy, TableRules, table_name
 from rules.policy.rules_yaml import dotted
 
 HEADER = """\
-# Written by "noisegate lock": the columns that the rules were written for. What is not here is hidden from analysts.
-# Keep it beside the rules and under version control; write it again when you have looked at what is new.
+# Written by "noisegate lock": the columns that the rules were written for. Other columns are hidden from analysts.
+# Keep it next to the rules and under version control; write it again when you have reviewed new columns.
 """
 _VIEWS = ("view", "materialized view")
 

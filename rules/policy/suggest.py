@@ -34,7 +34,7 @@ tables:
 """
 )
 FOOTER = """\
-budget:                      # what all analysts together may learn
+budget:                      # of all analysts together
   epsilon: 20
   delta: 1e-6                # shows groups that are found in the data too, once they are large; 0 shows none of them
   per: month                 # or day, week; ever is never renewed, and the only promise for a lifetime

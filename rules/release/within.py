@@ -75,7 +75,7 @@ def demands_of(results: Sequence[Result], blocks: Sequence[Block]) -> tuple[Dema
     """Return what is asked of each column; refuses columns of which no error can be promised."""
     if any(block.sets for block in blocks):
         raise NotSupported(
-            "noisegate.within cannot be promised for totals beside their parts",
+            "noisegate.within cannot be promised for totals together with their parts",
             hint="Ask for each level of ROLLUP, CUBE or GROUPING SETS by itself.",
         )
     if not results:
@@ -92,7 +92,7 @@ def _demand(result: Result, block: Block) -> Demand:
             return Demand(result.block, output)
         case Chosen() | ChosenList():
             raise _refusal(
-                result, "is a quantile or mode: how far it is off depends on how the values lie, which no answer tells"
+                result, "is a quantile or mode: its error depends on how the values lie, which no answer reveals"
             )
     raise _refusal(result, "has an error that depends on all of the data")
 

@@ -165,7 +165,7 @@ def _delta(text: str, limits: SettingLimits) -> Decimal:
         return limits.delta
     written = _NUMBER.fullmatch(text.strip())
     if written is None or not 0 <= (delta := Decimal(text.strip())) <= limits.delta:
-        hint = "SET noisegate.delta = 0 refuses what looks for groups in the data, and charges nothing for it."
+        hint = "SET noisegate.delta = 0 refuses statements that find groups in the data, at no charge."
         raise BadSetting(f"noisegate.delta must be a number from 0 to {limits.delta.normalize()}", hint=hint)
     return delta
 

@@ -124,7 +124,7 @@ COLUMNS: Final = _view(
 
 LAST: Final = _view(
     "last",
-    "what is told of this session's last private answer: a row for each column with noise; reading this is free",
+    "this session's last private answer: a row for each column with noise; reading this is free",
     """
     column_name     | text                     | as it was shown; below the outermost SELECT as it was written
     margin_least    | numeric                  | noise moves the best of its groups no further than this
@@ -145,7 +145,7 @@ LAST: Final = _view(
 
 SETTINGS: Final = _view(
     "settings",
-    "what you may SET, as it is in this session, and its limits; reading this is free",
+    "your settings: their values in this session, and their limits; reading this is free",
     """
     name          | text | of the setting, as SET and RESET take it
     setting       | text | its value in this session

@@ -143,7 +143,7 @@ def _readers(path: str, rules: MadeOnce, policy: Policy, price: Mechanism) -> It
     for reader in rules.readers(policy.analysts):
         limit = budgets.limit_of(reader)
         if price.epsilon is None and not limit.delta:
-            words = f"{reader} has no δ, and what this is paid in needs one: {reader} cannot read it"
+            words = f"{reader} has no δ, which the price of this needs: {reader} cannot read it"
             yield warning(f"{path}.analysts", words, f"give analysts.{reader} a delta")
         elif not fits(paid, limit):
             words = f"{rules.epsilon:f} is more than {reader} may spend ({limit.epsilon:f}): {reader} cannot read it"

@@ -147,7 +147,7 @@ def test_two_operators_do_not_undo_each_other(running: Noisegate, visitor: Visit
     by_hand = running.rules.read_text().replace("upper: 500", "upper: 600")
     running.rules.write_text(by_hand)
     status, _, words = send(visitor, "/tables/save", fields_of(reviewed))
-    assert (status, "changed meanwhile" in words) == (409, True)
+    assert (status, "has changed the rules file" in words) == (409, True)
     assert running.rules.read_text() == by_hand
 
 
@@ -158,7 +158,7 @@ def test_two_forms_of_one_table_do_not_undo_each_other(running: Noisegate, visit
     assert send(visitor, "/tables/save", fields_of(hidden))[0] == 303
     for path in ("/tables/check", "/tables/review", "/tables/save"):
         status, _, words = send(visitor, path, second, **{"upper:amount": "700"})
-        assert (status, "changed meanwhile" in words) == (409, True)
+        assert (status, "has changed the rules file" in words) == (409, True)
     assert send(visitor, "/tables/review", other, **{"upper:unit_price": "70"})[0] == 200
     assert "note: hidden" in running.rules.read_text()
 

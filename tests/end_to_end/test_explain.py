@@ -347,7 +347,7 @@ def test_what_waits_for_another_answer_is_not_foreseen(session: psycopg.Connecti
     text = lines(session, "EXPLAIN SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)")
 
     assert text.count("served again") == 1
-    assert "charge now, for what is answered first: epsilon=" in text
+    assert "charge now, for the inner queries: epsilon=" in text
 
 
 def test_the_json_form_has_it_too(session: psycopg.Connection) -> None:

@@ -46,7 +46,7 @@ def test_a_serving_ledger_is_shown_copied_and_put_back(shop: RealDatabase, tmp_p
     assert (charge["statement"], charge["shape"]) == (read(COUNT).statements[0].fingerprint, shape)
     assert row["analyst"] == "ada" and row["epsilon"] == charge["epsilon"]
     running.rules.with_suffix(".ledger").rename(lost)
-    assert "none that the anchor knows of is missing" in ledger("restore", rules, str(copy))
+    assert "no entry of the anchor is missing" in ledger("restore", rules, str(copy))
     running.rules.write_text(running.rules.read_text().replace("  ada:", "  eve:"))
     accounts = {load["account"]: load for load in json.loads(ledger("show", rules, "--json"))["accounts"]}
     assert accounts["ada"]["removed"] and accounts["ada"]["ever_spent"] == charge["epsilon"]

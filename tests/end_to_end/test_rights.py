@@ -171,7 +171,7 @@ def strict() -> Iterator[Cluster]:
     ("change", "told"),
     [
         ({"user": "asked", "password": "wrong"}, "the password is wrong"),
-        ({"user": "asked"}, "a password is asked for, and none was given"),
+        ({"user": "asked"}, "the server asks for a password"),
         ({"user": "barred"}, "see its pg_hba.conf"),
         ({"user": "nobody_here"}, "there is no such role: noisegate grants prints the SQL"),
         ({"user": "other", "dbname": "closed"}, "may not connect to this database: noisegate grants prints the SQL"),
@@ -179,7 +179,7 @@ def strict() -> Iterator[Cluster]:
         ({"host": "/tmp/no/such/folder"}, "there is no server at that socket"),
         ({"host": "127.0.0.1", "port": "1"}, "nothing listens there"),
         ({"host": "no-such-host.invalid"}, "no machine has the name of host"),
-        ({"host": "127.0.0.1", "sslmode": "require"}, "one side wants TLS"),
+        ({"host": "127.0.0.1", "sslmode": "require"}, "the two sides do not agree on TLS"),
     ],
 )
 def test_why_it_cannot_connect_is_told_to_the_dba(

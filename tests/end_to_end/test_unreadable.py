@@ -101,4 +101,4 @@ def test_protected_rows_on_other_servers_are_read_only_where_the_rules_trust_the
     assert "foreign: trusted" in said
     trusted, said = checked(", foreign: trusted")
     assert trusted == 0
-    assert f"warning: tables.{name}: foreign: trusted: should a row on the other server not be readable" in said
+    assert f"warning: tables.{name}: foreign: trusted: if a row on the other server cannot be read" in said

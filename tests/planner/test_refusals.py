@@ -68,7 +68,7 @@ REFUSED = [
     (
         "SELECT count(*) FROM customers, JSON_TABLE('[1]'::jsonb, '$[*]' COLUMNS (a int PATH '$')) AS j",
         "0A000",
-        "JSON_TABLE is not supported beside protected rows",
+        "JSON_TABLE is not supported together with protected rows",
     ),
     ("SELECT count(*) FROM orders, ROWS FROM (unnest(ARRAY[id]), unnest(ARRAY[2])) AS t", "0A000", "ROWS FROM"),
     ("SELECT count(*) FROM customers, XMLTABLE('/a' PASSING XML '<a/>' COLUMNS b int)", "0A000", "XMLTABLE is not"),

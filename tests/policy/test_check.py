@@ -226,7 +226,7 @@ def test_a_draft_has_no_bounds_for_names_of_rows() -> None:
     ("version", "word"),
     [
         (120022, "error: database: PostgreSQL 12 is too old (13 to 18 are served)"),
-        (190000, "error: database: PostgreSQL 19 is newer than this release knows"),
+        (190000, "error: database: PostgreSQL 19 is newer than this release"),
         (130023, "warning: database: PostgreSQL 13 gets no fixes after November 2025"),
         (150018, ""),
     ],

@@ -166,5 +166,5 @@ def test_what_has_no_error_that_can_be_promised_is_refused_by_name(formula: Form
 
     with pytest.raises(NotSupported, match=f'"share", which {words}'):
         demands_of([Result("share", 0, formula)], [block])
-    with pytest.raises(NotSupported, match="totals beside their parts"):
+    with pytest.raises(NotSupported, match="totals together with their parts"):
         demands_of([Result("n", 0, Value(0))], [replace(block, sets=((0,), ()))])

@@ -118,7 +118,7 @@ def _error(recipe: CookbookEntry) -> str:
     if recipe.exact:
         return "exact, at no cost"
     if recipe.error is None:
-        return "how far noise moves it depends on the data: the answer tells it"
+        return "how far noise moves it depends on the data: the answer shows it"
     most = "at most " if recipe.at_most else ""
     shown = "" if recipe.size is None else f"; a group {size_words(recipe.size)} or more is shown"
     return f"{most}±{short_number(float(recipe.error))} in 95% of answers{shown}"

@@ -172,7 +172,7 @@ class WebConsole:
         """Raises ConfigurationError where passwords would cross a network in clear, or anybody could name himself."""
         web, server = settings.web, settings.server
         if web.trusted_header and not web.trusted_from:
-            raise ConfigurationError("--console-trusted-header needs --console-trusted-from: who else could send it?")
+            raise ConfigurationError("--console-trusted-header needs --console-trusted-from: any client could send it")
         if web.trusted_from and not web.trusted_header:
             raise ConfigurationError("--console-trusted-from needs --console-trusted-header")
         self._certificate = (server.certificate, server.private_key)

@@ -155,7 +155,7 @@ def diff_of(before: str, after: str) -> list[DiffLine]:
     kinds = {"+": "added", "-": "removed", "@": "place"}
     secrets = find_secret_lines(before), find_secret_lines(after)
     if secrets[0] is None or secrets[1] is None:
-        return [DiffLine("place", "(not shown: one of the two is not YAML, so nobody can tell what is secret in it)")]
+        return [DiffLine("place", "(not shown: one of the two is not YAML, so its secrets cannot be found and hidden)")]
     hidden = {**secrets[0], **secrets[1]}
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
     return [

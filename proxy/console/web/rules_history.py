@@ -16,7 +16,7 @@ from typing import Final
 from rules.refusal import Refusal
 
 BY_HAND: Final = "(by hand)"
-CHANGED: Final = "the rules file was changed meanwhile"
+CHANGED: Final = "somebody else has changed the rules file"
 AGAIN: Final = "Open the table and change it again."
 _DIGITS: Final = 5
 _OURS: Final = 0o700

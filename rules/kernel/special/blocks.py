@@ -188,7 +188,7 @@ def _checked(relation: Relation, statement: BlockStatement) -> Rows:
     if type(statement.groups_per_unit) is not int or statement.groups_per_unit < 1:
         raise NotSupported("the limits of rows and groups per unit must be integers of at least 1")
     if not rows.has_identity:
-        raise NotSupported("rows of a table without a primary key cannot be told apart, so they make no blocks")
+        raise NotSupported("rows of a table without a primary key cannot be distinguished, so they make no blocks")
     check_columns(
         statement.value.expression,
         {place: aggregate.type for place, aggregate in enumerate(statement.value.aggregates)},
