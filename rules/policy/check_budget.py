@@ -69,8 +69,8 @@ def _statement(policy: Policy) -> Iterator[Finding]:
     if defaults.max_epsilon >= _LARGE_STATEMENT:
         yield warning(
             "defaults.max_epsilon",
-            f"{defaults.max_epsilon}: one answer may raise the odds that a person is in the data from even to "
-            f"{_sure(defaults.max_epsilon)}, and a count is almost exact",
+            f"{defaults.max_epsilon}: after one answer, somebody who gave a person even odds of being in the data may "
+            f"be {_sure(defaults.max_epsilon)} sure, and a count is almost exact",
             "1 or less protects",
         )
 
