@@ -101,7 +101,7 @@ class App:
         self.web = None if settings.web.port is None else WebConsole(settings, self._context, lambda: self._console)
 
     async def run(self) -> int:
-        """Listen at once, serve as soon as the database has been seen, stop when told to."""
+        """Listen at once, serve as soon as the database was seen, stop at a signal."""
         self._take_signals()
         raise_open_files(self.settings.server)
         check_ledger_place(self.settings)
@@ -119,7 +119,7 @@ class App:
         return 0
 
     async def _open_operator_port(self, stack: AsyncExitStack) -> None:
-        """Metrics and health are told from the start to the end."""
+        """Answer metrics and health from the start to the end."""
         if self.operator is None:
             return
         try:
@@ -320,7 +320,7 @@ class App:
 
 
 async def keep_looking(told: asyncio.Event, look: Callable[[], Awaitable[object]], every_seconds: float) -> None:
-    """Look every so many seconds, and at once where a change is told of; then rest for as long as that took, or longer.
+    """Look every so many seconds, and at once after a notice; then rest for as long as the look took, or longer.
 
     While a unique index is not valid, each statement over its table tells of a change. It is refused and costs nothing,
     and must not keep the proxy reading the catalog and copying public tables.

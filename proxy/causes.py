@@ -88,12 +88,12 @@ _ADVICE: Final = {
     "other_database": "it is another database than the proxy began with: does its address lead elsewhere now? If the "
     "same data live on there, run noisegate ledger move and restart the proxy",
 }
-"""What to look at, for the DBA; nothing of it goes to an analyst."""
+"""Advice for the DBA; no analyst sees it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause of a failure, as an operator is told it."""
+    """The cause of a failure, in words for an operator."""
 
     reason: str
     sqlstate: str = ""

@@ -114,7 +114,7 @@ def check_clock(ahead: timedelta) -> list[str]:
 
 
 def check_readable(missing: Mapping[TableName, str]) -> None:
-    """Each statement over such a table would be told that the database is away."""
+    """Each statement over this table would fail as if the database were unavailable."""
     if missing:
         lines = [f"{name}: {grant}" for name, grant in missing.items()]
         raise ConfigurationError("\n".join(["the proxy's role cannot read all tables of the rules", *lines]))
@@ -178,7 +178,7 @@ async def _public_rows(
 
 
 def _sessions(settings: Settings, service: Service, twins: Twins, database: str) -> Sessions:
-    """Sessions over the twins, told of those that cancel or terminate one another."""
+    """Sessions over the twins, with notices of sessions that cancel or terminate one another."""
     sessions = Sessions(
         service,
         socket=twins.socket,

@@ -52,7 +52,7 @@ class ConfigurationError(Exception):
 
 
 def read_rules(path: Path, environment: Mapping[str, str] = os.environ, *, needs_verifiers: bool = False) -> Policy:
-    """The rules file, or everything that is wrong with it; whoever lets people log in needs their verifiers."""
+    """The rules file, or all its mistakes; commands that let people log in need their verifiers."""
     try:
         text = path.read_text(encoding="utf-8")
         policy = load_policy(text, str(path), environment, needs_verifiers=needs_verifiers)
@@ -81,7 +81,7 @@ def check_rules(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
 
 
 def lock_of(rules: Path) -> Path:
-    """The lock file beside the rules."""
+    """The lock file next to the rules."""
     return rules.with_suffix(".lock")
 
 
@@ -182,7 +182,7 @@ def _is_connection(url: str) -> bool:
 
 
 def check_ledger_place(settings: Settings) -> None:
-    """A file that is missing is told before clients are let in; a database may come up later, as the real one may."""
+    """Report a missing file before clients are let in; a database may come up later, as the real one may."""
     home = ledger_home(settings, "")  # the identity is that of the real database, which has not been seen yet
     if isinstance(home, LedgerFile):
         with told_to_the_dba():
@@ -227,7 +227,7 @@ def cannot_listen(port: int, error: OSError, purpose: str = "") -> Configuration
 
 
 def tell(text: str) -> None:
-    """Say something to the DBA who is at the terminal, besides the events in the log."""
+    """Print a line for the DBA at the terminal, in addition to the events in the log."""
     sys.stderr.write(f"noisegate: {text}\n")
 
 

@@ -73,7 +73,7 @@ def find_oddities(policy: Policy, rules: Path, accounts: Accounts, unset: Collec
 
 
 def _expired(accounts: Accounts) -> Iterator[str]:
-    """Whoever cannot log in any more, and passwords that are over while another one is valid."""
+    """Names that cannot log in any more, and passwords that have expired while another one is valid."""
     now = accounts.clock()
     for name, account in sorted(accounts.accounts.items()):
         ends = [
@@ -107,7 +107,7 @@ def read_filed(policy: Policy, rules: Path) -> Verifiers:
 
 
 def verifiers_path(policy: Policy, rules: Path) -> Path | None:
-    """Return where the file of verifiers stands; a relative name begins beside the rules file."""
+    """Return the path of the file of verifiers; a relative path starts at the rules file's folder."""
     if policy.logins is None or policy.logins.file is None:
         return None
     return rules.parent / policy.logins.file

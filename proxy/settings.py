@@ -24,7 +24,7 @@ class ServerSettings:
     max_logins_per_address: int = 50  # of these from one address; one more pushes out its oldest
     max_connections: int = 200
     max_connections_per_analyst: int = 50
-    drain_timeout_seconds: float = 30  # for what runs when the proxy is told to stop
+    drain_timeout_seconds: float = 30  # for running statements when the proxy stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """Say where metrics and health are told, to whoever can reach it: to this machine alone unless you say more."""
+    """The address of metrics and health, for every client that can reach it: by default only this machine."""
 
     host: str = "127.0.0.1"
     port: int | None = None  # none: nowhere; 0: any that is free
@@ -92,7 +92,7 @@ class Settings:
 
     rules: Path
     ledger: Path | str  # a SQLite file, or the URL of a PostgreSQL database
-    anchor: Path | None = None  # where the ledger's end is noted too, so that an older copy is told apart
+    anchor: Path | None = None  # a second record of the ledger's end, which reveals an older copy
     server: ServerSettings = ServerSettings()
     sessions: SessionSettings = SessionSettings()
     load: LoadLimits = LoadLimits()

@@ -15,7 +15,7 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 class Turn:
-    """What one connection may handle before others come."""
+    """The work that one connection may do before others get their turn."""
 
     __slots__ = ("_bytes", "_messages")
 

@@ -12,7 +12,7 @@ LONGER: Final = "Raise statement_timeout; or your DBA raises --answer-timeout of
 
 
 class Refusal(Exception):
-    """A statement that is not answered, told so that its author can mend it.
+    """A statement that is not answered. Its words help the author to correct it.
 
     Texts quote the statement and the rules only: never a value from the data.
     `position` counts characters from 1 in the text that the client sent. Where the reason is known only the tree is,
@@ -123,7 +123,7 @@ class AnalystStopped(Refusal):
 
 
 class ChargedSince(Refusal):
-    """What is to be charged once was charged already, by another proxy: no analyst is told."""
+    """Another proxy has already made a charge that is made only once. No analyst sees this."""
 
 
 class CannotRun(Refusal):
@@ -193,7 +193,7 @@ class NotMade(Refusal):
 
 
 class Misfit(Refusal):
-    """A message of the protocol that does not fit its statement, told in PostgreSQL's words."""
+    """A message of the protocol that does not fit its statement, in PostgreSQL's words."""
 
     sqlstate = "08P01"  # protocol_violation
 

@@ -44,7 +44,7 @@ class Unreachable(ConfigurationError):
 
 
 def serve(settings: Settings) -> int:
-    """Run the proxy until it is told to stop."""
+    """Run the proxy until a signal stops it."""
     start_logging()
     seal()
     return run(App(settings).run())

@@ -128,7 +128,7 @@ def _check_known(analyst: str | None, names: Sequence[str]) -> None:
 
 
 def verify(settings: Settings) -> int:
-    """Verify every entry, and all that is kept beside them, while proxies go on."""
+    """Verify every entry, and all other tables of the ledger, while proxies serve."""
 
     async def walk(ledger: Ledger) -> Closed:
         return (await ledger.checkpoints.verify(hurries=True)).sum

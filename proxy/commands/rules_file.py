@@ -110,7 +110,7 @@ def _begun_period(policy: Policy, settings: Settings) -> Iterator[Finding]:
 
 
 def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None, source: Source) -> Iterator[Finding]:
-    """Yield what the database, our role in it and the lock file say, besides what the rules mean."""
+    """Yield findings about the database, our role in it and the lock file."""
     yield from map(_unreadable, look.missing.items())
     yield from (warning("database", risk) for risk in look.risks)
     yield from _about_twin(look.catalog)
@@ -132,7 +132,7 @@ def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None, source
 
 
 def _public_reader(shown: Policy, catalog: Catalog) -> Iterator[Finding]:
-    """Yield what the login for large public tables may do besides reading these: then it is not used."""
+    """Yield rights of the login for large public tables beyond reading these: then it is not used."""
     if shown.public_reader is not None:
         for reason in run(find_excess(shown.public_reader, shown, catalog)):
             yield warning("public_reader", f"it is not used: {reason}", "noisegate grants prints the SQL of its role")
@@ -428,7 +428,7 @@ class CheckReport:
             yield name, int(min(budget.epsilon, analyst.epsilon or budget.epsilon) // default)
 
     def _bets(self) -> str:
-        """What all answers of a period tell of one person, by account."""
+        """Return how much all answers of a period can reveal about one person, by account."""
         budgets, per = budgets_of(self.policy), self.policy.budget.per
         limits = {"all together": budgets.dataset} | {name: budgets.limit_of(name) for name in self.policy.analysts}
         answers = "all answers" if per == "ever" else f"all answers of a {per}"

@@ -165,7 +165,7 @@ def export(settings: Settings, name: str, folder: Path, *, as_parquet: bool) -> 
 
 @asynccontextmanager
 async def _opened(settings: Settings, name: str) -> AsyncIterator[Open]:
-    """The database, the rules as analysts meet them, and the ledger; what fails is told to the DBA."""
+    """The database, the rules as analysts see them, and the ledger; failures are reported to the DBA."""
     policy = read_rules(settings.rules)
     if name not in policy.synopses:
         known: Sequence[str] = sorted(policy.synopses)

@@ -166,7 +166,7 @@ async def _session(rules: Path, folder: Path, catalog: Catalog, kept: Sequence[K
 
 
 def _settings(rules: Path, folder: Path, password: str, catalog: Catalog) -> Settings:
-    """The rules with one analyst alone, beside an empty ledger."""
+    """The rules with only one analyst, for an empty ledger."""
     policy, text, path = read_rules(rules), rules.read_text(encoding="utf-8"), folder / "rules.yaml"
     verifier = Verifier.of_password(password, secrets.token_bytes(16))
     try:

@@ -113,7 +113,7 @@ def add(rules: Path, user: NewUser) -> int:
 
 
 def rotate(rules: Path, name: str, *, grace: timedelta = GRACE) -> int:
-    """Give a new password beside the old one, which ends after a while; in the rules the next rotation ends it."""
+    """Add a new password. The old one ends after a while; in the rules the next rotation ends it."""
     files = Files.read(rules)
     account = _analyst(files, name)
     password, is_made = _new_password()

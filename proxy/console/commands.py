@@ -20,7 +20,7 @@ Rows = Sequence[Sequence[str | None]]
 Result = TypeVar("Result")
 
 _NONE: Final[Rows] = ()
-_going_on: Final[set[asyncio.Task[Any]]] = set()  # also when whoever asked for it has left
+_going_on: Final[set[asyncio.Task[Any]]] = set()  # also when the operator has left
 
 
 class NoSuchThing(Refusal):

@@ -1,4 +1,4 @@
-"""The operator's port: /metrics for Prometheus, /healthz and /readyz for whoever starts and stops the proxy.
+"""The operator's port: /metrics for Prometheus, /healthz and /readyz for the supervisor of the proxy.
 
 So small a part of HTTP/1.1 that there is nothing to configure: GET and HEAD, one answer a connection.
 """

@@ -1,4 +1,4 @@
-"""The console's language: a handful of commands, told apart before anything is done."""
+"""The console's language: parse a handful of commands before any of them runs."""
 
 import re
 from dataclasses import dataclass

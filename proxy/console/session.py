@@ -198,7 +198,7 @@ class ConsoleSession:
         self._client.write(_encoded(rows) + CommandComplete(tag.encode()).encode())
 
     async def _run(self, command: Command) -> tuple[Sequence[Sequence[str | None]], str]:
-        """Rows and tag of one command. BEGIN and COMMIT change what clients are told, and nothing else."""
+        """Rows and tag of one command. BEGIN and COMMIT change only the state that clients see."""
         match command.verb:
             case "COMMIT" | "ROLLBACK":
                 tag = "ROLLBACK" if self._state == FAILED else command.verb

@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 DATABASE, READER = "shop", "noisegate_reader"
 ANALYST, PASSWORD = "ada", "lovelace"
 VERSION = 18
-ENVIRONMENT = "environment.sh"  # beside the rules file: what that names
+ENVIRONMENT = "environment.sh"  # next to the rules file: the variables that it names
 
 QUERIES = (
     "SELECT city, count(*), round(avg(extract(year FROM birth_date)), 1) AS born FROM customers GROUP BY city "
@@ -42,7 +42,7 @@ QUERIES = (
 
 @dataclass(frozen=True)
 class Shop:
-    """The shop's database, and a place beside it that goes with it."""
+    """The shop's database, and a folder that is removed with it."""
 
     cluster: Cluster
 
@@ -99,7 +99,7 @@ def open_shop(*, tcp_port: int | None = None) -> Shop:
 
 
 async def prepare(shop: Shop, port: int) -> Settings:
-    """Write rules, certificate and an empty ledger beside the shop."""
+    """Write rules, certificate and an empty ledger into the shop's folder."""
     verifier = str(Verifier.of_password(PASSWORD, secrets.token_bytes(16)))
     _export(shop.folder / ENVIRONMENT, {"NOISEGATE_DATABASE": shop.dsn, "ADA_VERIFIER": verifier})
     certificate, private_key = write_certificate(shop.folder)

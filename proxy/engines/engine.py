@@ -264,7 +264,7 @@ class PublicLogin(Protocol):
         """
 
     async def find_excess(self, readable: Readable) -> list[str]:
-        """Return what it may do besides reading these, or why it cannot be asked."""
+        """Return its rights beyond reading these, or why they cannot be read."""
 
     async def close(self) -> None: ...
 
@@ -291,7 +291,7 @@ class Database(Protocol):
         """Return the connection string of another role."""
 
     def has_role(self, role: str) -> bool:
-        """Return whether there is such a role; raises EngineError."""
+        """Return whether the role exists; raises EngineError."""
 
     def role_grants(self, policy: Policy, database: str, role: str, verifier: str = "") -> str:
         """The SQL of a role that may read the tables of the rules and do nothing else; it may be run again."""

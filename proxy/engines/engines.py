@@ -27,7 +27,7 @@ def real_database(dsn: str) -> Database:
 
 
 async def find_excess(dsn: str, policy: Policy, catalog: Catalog) -> list[str]:
-    """Return what this login may do besides reading the public tables of these rules, or why it cannot be asked."""
+    """Return the rights of this login beyond reading the public tables of these rules, or why they cannot be read."""
     reader = real_database(dsn).open_public_reader()
     try:
         await reader.bind(catalog.system_identifier)

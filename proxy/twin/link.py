@@ -49,7 +49,7 @@ class Receiver(Protocol):
     def go_on(self) -> None: ...
 
     def lost(self) -> None:
-        """The connection is gone, whoever ended it."""
+        """The connection is closed, by either side."""
 
 
 class Link(asyncio.Protocol):
@@ -136,7 +136,7 @@ class Link(asyncio.Protocol):
         finally:
             receiver.go_on()
 
-    # What the event loop says: asyncio.Protocol.
+    # Calls from the event loop: asyncio.Protocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not say what they are

@@ -80,7 +80,7 @@ class Twins:
         return {name: reason for twin in self._all() for name, reason in twin.closed_tables.items()}
 
     def hear(self, on_signal: Signal) -> None:
-        """Be told of sessions that cancel or terminate one another."""
+        """Receive notices of sessions that cancel or terminate one another."""
         self._on_signal = on_signal
         for twin in self._all():
             twin.on_signal = on_signal

@@ -134,7 +134,7 @@ class ScramServer:
             case "invalid-proof":
                 return BadPassword(self._user)
             case "server-does-support-channel-binding":
-                # The client was told of no PLUS although we offered it: somebody sits in between.
+                # The client saw no PLUS although we offered it: somebody sits in between.
                 return LoginRefused("28000", "SCRAM channel binding negotiation error")
             case "channel-bindings-dont-match" | "unsupported-channel-binding-type":
                 return LoginRefused("28000", "SCRAM channel binding check failed")

@@ -58,7 +58,7 @@ class GSSENCRequest(_BareRequest):
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """Stop what another connection runs; whoever knows its key may ask."""
+    """Stop the statement of another connection; its key is the permission."""
 
     process_id: int
     secret: bytes

@@ -1,4 +1,4 @@
-"""What an account means for one person: how often somebody who sees all of its answers wins a bet on their presence.
+"""The meaning of an account for one person: how often somebody who sees all answers wins a bet on their presence.
 
 A coin decides whether the person's rows are there. Let P(E) be the probability that a gambler who sees the answers says
 "there" if they are, and Q(E) if they are not. The bet is won with probability (P(E) + 1 − Q(E))/2. By (ε, δ)-privacy
@@ -48,5 +48,5 @@ def bet_words(limit: Limit, policy: Policy) -> str:
 
 
 def whose(policy: Policy) -> str:
-    """What is protected: one row of a person does not stand for the person."""
+    """The protected individual: one row of a person is not the person."""
     return "row" if policy.unit == "row" else "person"

@@ -166,7 +166,7 @@ def begin_entry(time: datetime, period: str, carried: "Carried") -> str:
 
 
 def carried_by(fields: Fields) -> "Carried":
-    """What the period of an entry began with."""
+    """The spending with which the period of an entry began."""
     accounts = {
         account: Totals(Decimal(epsilon), Decimal(delta), Decimal(rho), pure)
         for account, epsilon, delta, rho, pure in fields["accounts"]

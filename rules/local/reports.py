@@ -1,4 +1,4 @@
-"""Reports: an answer goes in, and what comes out may be given to anybody, at a loss of ε for whoever gave it.
+"""Reports: randomize an answer, so that publishing the report costs its person at most ε.
 
 Randomness is OpenDP's. A report is drawn anew each time, and costs its person ε again: `Remembered` keeps the first.
 """
@@ -180,7 +180,7 @@ def _flipped(place: int, count: int, law: Law) -> str:
 
 @dataclass(frozen=True)
 class Remembered(Generic[Person, Given, Told]):
-    """The first report of each person, for ever: whoever is asked again reports the same, at no further loss.
+    """The first report of each person, kept for ever: asking again repeats it, at no further loss.
 
     Keep the store with the person, on the device that answers: it tells that somebody has answered.
     """

@@ -389,7 +389,7 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
 
 
 def check_copied(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
-    """Analysts query a copy of a public table. What the twin has no type or collation for is plain text there."""
+    """Analysts query a copy of a public table. Columns whose type or collation the twin lacks are plain text there."""
     for column in table.columns:
         is_foreign = column.type.extension is not None and column.type.base != "enum"
         if (is_foreign or not column.deterministic) and not rules.hides(column):

@@ -30,7 +30,7 @@ _LARGE_BUDGET = Decimal(100)
 
 
 def _delta(policy: Policy) -> Iterator[Finding]:
-    """δ has to be small beside one in the number of units, which only the data know."""
+    """δ has to be small compared with one in the number of units, which only the data show."""
     budget = policy.budget
     words = f"{budget.delta}: with this chance the guarantee may fail, so that of {1 / (budget.delta or 1):,.0f} people"
     if budget.delta >= _MOST_DELTA:

@@ -96,7 +96,7 @@ def column_words(column: str, table: Table) -> tuple[str, ...]:
 
 
 def noun_of(table: Table) -> str:
-    """What one row of a table is called."""
+    """Return the name of one row of a table."""
     return "".join(words_of(table.name.name))
 
 
@@ -268,7 +268,7 @@ def _is_in_calendar(moment: datetime) -> bool:
 
 
 def misfit(value: Bound | Value, type_name: TypeName) -> str:
-    """Explain why a value cannot stand in such a column; "" when it can."""
+    """Explain why a column of this kind cannot hold a value; "" when it can."""
     kind = kind_of(type_name)
     match kind, value:
         case "boolean", bool():

@@ -103,7 +103,7 @@ class Exposure:
         return tuple({reason.words: reason for reason in reasons}.values())
 
     def doubts(self, name: TableName) -> tuple[str, ...]:
-        """What lets one doubt that a table is about nobody, although nothing proves the contrary."""
+        """Signs that a table may be about people, without a proof."""
         table = self._catalog.find_table(name)
         is_read = table is not None and table.kind not in ("view", "materialized view")
         return tuple(dict.fromkeys((*self._own_doubts(table), *self._leads(table)))) if table and is_read else ()

@@ -70,7 +70,7 @@ def see(policy: Policy, catalog: Catalog) -> Seen:
 
 
 def find_unseen(policy: Policy, catalog: Catalog, seen: Seen) -> tuple[Unseen, ...]:
-    """All that is not as it was seen. A column that the rules name was seen by whoever wrote them."""
+    """Find columns and tables that differ from the lock. A column that the rules name counts as reviewed."""
     return tuple(unseen for text, rules in policy.tables.items() for unseen in _unseen(text, rules, catalog, seen))
 
 

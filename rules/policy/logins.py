@@ -101,7 +101,7 @@ class LoginRules(Model):
 
     @property
     def needs_password(self) -> bool:
-        """Return whether a password is asked for, beside a certificate or alone."""
+        """Return whether the login asks for a password, alone or together with a certificate."""
         return self.certificate is None if self.login is None else self.login != "certificate"
 
 

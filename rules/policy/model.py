@@ -269,7 +269,7 @@ class Policy(Model):
         return {**self.analysts, **self.operators}
 
     def without_secrets(self) -> "Policy":
-        """Leave out connection strings and verifiers: whoever plans by these rules has no use for them."""
+        """Leave out connection strings and verifiers, which planning does not need."""
         none = dict.fromkeys(LoginRules.model_fields)
         analysts = {name: analyst.model_copy(update=none) for name, analyst in self.analysts.items()}
         reader = None if self.public_reader is None else ""

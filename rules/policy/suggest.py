@@ -274,7 +274,7 @@ def column_lines(
 ) -> tuple[list[str], bool]:
     """A line for each column of which there is something to say, and whether any of them is a rule already.
 
-    `looked_at` is what a private look has told of columns.
+    `looked_at` has the results of a private look at columns.
     """
     columns = own_columns(table, unit)
     rules = {name: text for name, look_result in looked_at.items() if (text := _looked_up(look_result))}

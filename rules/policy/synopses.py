@@ -79,7 +79,7 @@ class SynopsisRules(MadeOnce):
     """A schema of synthetic rows, made from noised counts."""
 
     tables: Annotated[dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
-    marginals: Annotated[dict[str, tuple[_Triple, ...]], Field(default_factory=dict)]  # beside all pairs
+    marginals: Annotated[dict[str, tuple[_Triple, ...]], Field(default_factory=dict)]  # in addition to all pairs
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -184,7 +184,7 @@ Synopsis = Annotated[
 
 
 def account_name(synopsis: str) -> str:
-    """On whose account a synopsis is made, beside the budget of all. No analyst has such a name.
+    """The account that pays for a synopsis, in addition to the budget of all. No analyst can have this name.
 
     Example:
         >>> account_name("explore")

@@ -18,7 +18,7 @@ _PEOPLE: Final = (
     *("salesperson", "saleperson", "employee", "staff", "account", "worker", "teacher", "doctor", "physician"),
     *("driver", "agent", "contact", "household"),
 )
-"""What tables of people are called: those whom a database serves before those who work with it."""
+"""Names of tables of people: customers and other subjects first, then staff."""
 
 _NOT_NOUNS: Final = frozenset(("tbl", "table", "master", "data", "info", "record", "list", "profile", "base"))
 

@@ -28,7 +28,7 @@ from rules.synopses.plan import NotPlanned, PlannedTable, SynopsisPlan, plan_syn
 from rules.synopses.shares import Weighed, noise_of, price_of, price_of_counts, price_of_synopsis, shares_of_marginals
 
 _TAKEN = ("public", "noisegate", "information_schema")
-_ROWS = 10_000  # for which expected errors are told: nobody has looked at how many there are
+_ROWS = 10_000  # assumed for expected errors: the real number is not known
 _BAD = 0.1  # of rows in another cell, from which on fewer bins are better
 
 

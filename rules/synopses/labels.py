@@ -74,7 +74,7 @@ def public_labels(origin: Origin) -> str:
 
 
 def read_labels(rows: Sequence[Row], codec: str) -> tuple[str, ...]:
-    """The labels that such a statement found."""
+    """The labels that the statement found."""
     texts = (cell.decode(codec) for (cell,) in rows if cell is not None)
     return tuple(sorted(text for text in texts if "{0}" not in text))
 

@@ -230,7 +230,7 @@ def _column(
     listed: Listed, rows: Rows, tables: Mapping[str, tuple[Listed, ...]], policy: Policy, path: str, most: int,
     labels: Mapping[Origin, tuple[str, ...]],
 ) -> PlannedColumn:  # fmt: skip
-    """One listed column; whatever is wrong with it is told with its place."""
+    """One listed column; raises an error with its place if it is wrong."""
     try:
         if listed.counts:
             return _count(listed, rows, tables, policy)

@@ -31,8 +31,8 @@ from rules.synthesis.model import (
 )
 from rules.synthesis.values import lost_rows
 
-REPETITIONS = 5  # fits to noise that is drawn likewise, by which errors are told
-_MOST_TO_TELL = 200_000  # rows of such a fit
+REPETITIONS = 5  # fits to noise of the same law, which estimate the errors
+_MOST_TO_TELL = 200_000  # rows of a fit that estimates errors
 
 Clock = Callable[[], float]
 

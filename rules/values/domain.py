@@ -1,4 +1,4 @@
-"""Domains of expressions: a range, a finite set, or anything. NULL is told apart, by `nullable`.
+"""Domains of expressions: a range, a finite set, or anything. `nullable` says whether NULL is possible.
 
 A domain is always a superset of the truth, and it holds because SQL enforces it: by a type, a valid constraint, a
 condition that stands in the statement, or a clamp that we put there. A declared range is never taken for a fact.

@@ -1,4 +1,4 @@
-"""One answer of the proxy with what it tells beside it: margins, cost, what is left, NOTICEs."""
+"""One answer of the proxy, with its margins, cost, remaining budget and NOTICEs."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Told:
 
 
 def ask(session: Session, statement: str, show: Callable[[str], None]) -> "pandas.DataFrame":
-    """Run one statement; the frame has what was told of it among its attributes. Raises psycopg.Error.
+    """Run one statement; the frame's attributes have its margins, cost and NOTICEs. Raises psycopg.Error.
 
     `show` is given what is said while it runs, which is of no use afterwards.
     """
@@ -58,7 +58,7 @@ def ask(session: Session, statement: str, show: Callable[[str], None]) -> "panda
 
 
 def told_of(frame: "pandas.DataFrame") -> Told:
-    """Return what was told of a frame; nothing of one that is no answer."""
+    """Return the margins, cost and NOTICEs of a frame; empty for a frame that is not an answer."""
     cost = frame.attrs.get(KEY)
     return Told(**cost) if isinstance(cost, dict) else Told()
 

@@ -89,7 +89,7 @@ class Accessor:
         return self.told.left
 
     def with_margins(self) -> "pandas.DataFrame":
-        """The frame with a column for each margin, beside its number; there is none where there is no number."""
+        """The frame with a column for each margin, after its number; NULL where the number is NULL."""
         made = self._frame.copy()
         for name, margin in self.told.margins.items():
             if name in made.columns and f"{name}_margin" not in made.columns:

@@ -24,7 +24,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The places of numbers, and the texts below or beside them."""
+    """The places of numbers, and the texts next to them."""
 
     low: float
     high: float

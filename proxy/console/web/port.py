@@ -69,7 +69,7 @@ class Entrance:
             task.add_done_callback(self._coming.discard)
 
     async def _admit(self, accepted: socket.socket, host: str) -> None:
-        """Wait for the handshake; whoever has it waits for a request from then on."""
+        """Wait for the handshake, then for a request."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
 
         def give_up() -> None:

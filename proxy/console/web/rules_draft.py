@@ -174,7 +174,7 @@ _NOT_SHOWN: Final = "(not shown)"
 
 
 def without_secrets(line: str) -> str:
-    """A line without what can be told to be secret by itself.
+    """A line without the secrets that the line itself shows.
 
     Example:
         >>> without_secrets("  database: postgresql://noisegate:secret@db/shop  # the shop")

@@ -1,4 +1,4 @@
-"""The versions that the console has made of a rules file: kept beside it, with who and when, and put back by one click.
+"""Versions of a rules file that the console made: kept next to it, with author and time, and restored by one click.
 
 A file that was changed by hand in between is kept too, as somebody's. Nothing of a version is ever deleted here.
 """
@@ -88,7 +88,7 @@ class RulesHistory:
         status = self._rules.stat()
         newline = "\r\n" if b"\r\n" in self._rules.read_bytes() else "\n"
         made = _write(self._rules, text, status.st_mode & 0o777, newline)
-        with suppress(PermissionError):  # whoever owns a file may not give it away
+        with suppress(PermissionError):  # the owner of a file may not be allowed to give it away
             os.chown(made, status.st_uid, status.st_gid)
         if self.current() != before:
             made.unlink()

@@ -1,4 +1,4 @@
-"""Try it: what a statement would be told as one of the analysts, what it would cost, and how far noise would move it.
+"""Try it: explain a statement as one of the analysts, with its cost and how far noise would move the answer.
 
 Nothing is asked of the real database and nothing is spent: each look is an EXPLAIN in a session of that analyst inside
 the proxy. It is the session that a client of that name would have: the same parser, planner, twin and refusals.

@@ -134,7 +134,7 @@ class PublicReader:
             return _texts(rows, snapshot.codec)
 
     async def find_excess(self, readable: Readable) -> list[str]:
-        """Return what it may do besides reading these, or why it cannot be asked."""
+        """Return its rights beyond reading these, or why they cannot be read."""
         try:
             async with self._engine.snapshot(time_zone="UTC", timeout_seconds=CHECK_SECONDS) as snapshot:
                 return [str(row[0]) for row in _texts(await snapshot.read_public(_excess(readable)), snapshot.codec)]

@@ -122,7 +122,7 @@ class PostgresSnapshot:
         self._cancelled = True
         try:
             await self._connection.cancel_safe(timeout=GRACE_SECONDS)
-        except (psycopg.Error, OSError):  # the server cannot be told: leaving it ends the statement for us
+        except (psycopg.Error, OSError):  # the cancel failed: closing the connection ends it
             await self._connection.close()
 
 
