@@ -52,7 +52,7 @@ def unit_line(unit: str, protected: int) -> str:
         unit: customer.customer_id: each row of customer is one protected individual; 3 tables belong to it
     """
     if unit == "row":
-        return "unit: row: each row of a protected table is one protected individual, whoever else has rows"
+        return "unit: row: each row of a protected table is one protected individual, even if a person has several rows"
     table = unit.rpartition(".")[0]
     return f"unit: {unit}: each row of {table} is one protected individual; {_belonging(protected - 1)} to it"
 
