@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from proxy import __version__
 from proxy.cli import make_parser
 from rules.policy.logins import AuthQuery, Logins
 from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Operator, Policy, Role, TableRules
@@ -67,6 +68,10 @@ def test_a_release_of_the_changelog_has_at_most_25_lines_and_upgrades_first() ->
 
     assert {release: length for release, length in lengths.items() if length > 25 and release != "[Unreleased]"} == {}
     assert late == []
+
+
+def test_the_version_to_cite_is_this_one() -> None:
+    assert f"\nversion: {__version__}\n" in text_of(ROOT / "CITATION.cff")
 
 
 BY_NAME = re.compile(r"""\b(?:pip3? install|pipx|uv|uvx) [^\n`]*?(?<![\w/.-])noisegate(?:[-_]proxy)?(?![\w/.-])""")
