@@ -155,11 +155,12 @@ class Finder:
 
         Those of others have to be of one of the charges, if any are named: see `Question.charges`.
         """
-        block, rulebook, charges = question.block, self.context.rulebook, question.charges
+        block, rulebook = question.block, self.context.rulebook
         if block.cells is None or groups is None:
             return NOTHING
         kept = await self.ledger.find_cells(tuple(views_of(block, rulebook)), self.viewer, of_others=of_others)
         if of_others:  # none of a cube, which is paid as a whole, by those whom it is for
+            charges = question.charges
             kept = [each for each in kept if charges is None or each.charge in charges]
             kept = [each for each in kept if (cells := cells_of(each)) is not None and not cells.is_chosen]
         known = find_readings(block, groups, kept, rulebook, may_be_cut=question.may_be_cut)

@@ -13,7 +13,7 @@ from rules.kernel.bounded import RowLadder
 from rules.mechanisms.release_plan import Block, Groups, Ladder, Measure
 from rules.refusal import BudgetSpent, InnerFailure
 from tests.execute.desk import Desk
-from tests.execute.plans import CITIES, FAULTY, FOUND, block_of
+from tests.execute.plans import CITIES, FAULTY, FOUND, UNITS, block_of
 from tests.support.written import ROWS_PER_UNIT, tally_of
 
 LADDER = Ladder("rows of a unit", "rows", Decimal("0.2"), (1, 2, 4, 8), thresholds=(640,) * 3)
@@ -127,15 +127,20 @@ SELECT city, count(DISTINCT id)::int8, sum(least(orders, {ROWS_PER_UNIT}))::int8
 """
 
 
+def found_orders(ladder: Ladder) -> Block:
+    """Orders of the cities that are found by their customers, of each customer up to a bound that is chosen then."""
+    units, rows = Measure("units", 1, Decimal("0.4")), replace(ROWS, name="sum of id", epsilon=Decimal("0.4"))
+    block = block_of(units, rows, groups=FOUND, sql=BOTH, canonical="found orders", rows_per_unit=8)
+    return replace(block, ladders=(ladder,), tally=tally_of(TALLY, RowLadder(ladder.rungs), rows_per_unit=8))
+
+
 @pytest.mark.parametrize(("most", "bound"), [(64, 8), (1, 1)])
 async def test_a_bound_for_groups_that_are_found_is_chosen_for_as_many_as_were_found(
     desk: Desk, most: int, bound: int
 ) -> None:
     """A step is worth more noise where few groups have it. The list comes first, and is not drawn for again."""
     ladder = replace(LADDER, by_groups=((most, (0,) * 3), (1000, (10**9,) * 3)))
-    units, rows = Measure("units", 1, Decimal("0.4")), replace(ROWS, name="sum of id", epsilon=Decimal("0.4"))
-    block = block_of(units, rows, groups=FOUND, sql=BOTH, canonical="found orders", rows_per_unit=8)
-    block = replace(block, ladders=(ladder,), tally=tally_of(TALLY, RowLadder(ladder.rungs), rows_per_unit=8))
+    block = found_orders(ladder)
 
     answer = await desk.ask(block)
 
@@ -148,6 +153,16 @@ async def test_a_bound_for_groups_that_are_found_is_chosen_for_as_many_as_were_f
     assert sorted(drawn) == sorted((64, 64, 1, 1000 * bound))
     assert (await desk.ask(block)).columns == answer.columns
     assert await desk.spent() == (1, 1)
+
+
+async def test_groups_and_a_bound_for_them_are_chosen_in_one_block_of_several(desk: Desk) -> None:
+    """Such a block has a list of groups that no earlier release has told, when what the others tell is looked for."""
+    blocks = found_orders(replace(LADDER, by_groups=((64, (0,) * 3),))), block_of(UNITS)
+
+    answer = await desk.ask(*blocks)
+
+    assert (await desk.ask(*blocks)).columns == answer.columns
+    assert await desk.spent() == (2, 2)
 
 
 async def test_what_a_bound_cuts_is_in_no_margin_and_on_the_lowest_rungs_it_may_be_most(desk: Desk) -> None:
