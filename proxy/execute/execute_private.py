@@ -129,7 +129,7 @@ class PrivateExecution:
             check_size(question.block.bars, len(noised.groups), question.block.level)
         whole = list[Answered]()
         for question, noised in drawn:
-            numbers = len(noised.groups) * len(question.block.measures) * question.combined
+            numbers = len(noised.groups) * len(question.block.measures) * max(question.combined, 1)
             complete = partial(question.complete, noised, group_size=policy.group_size)
             whole.append((question, await self.pool.run(context.analyst, numbers // 10, complete)))
         return whole

@@ -23,7 +23,7 @@ from rules.mechanisms.additive import mechanism_of, mechanisms_of, noise_of, noi
 from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.release_plan import Block, Choice, GroupsFoundFirst, Ladder, Measure, PrivateGroups, Top
-from rules.mechanisms.weighted_means import of_cells
+from rules.mechanisms.weighted_means import mean, of_cells
 from rules.refusal import Mismatch
 from rules.release.bound_ladder import report_name, report_statement
 from rules.release.estimate import Reading, Relative, estimate
@@ -271,7 +271,8 @@ class Question:
                 related = [relative.read(group_size) for relative in self.relatives.by_measure.get(index, ())]
             found = estimate(readings, related, self.relatives.asked, levels=coarser, zone=zone)
             values[index] = found.numbers
-            laws[index] = max(found.laws, key=lambda law: law.deviation, default=readings[0].cells.noise.law)
+            of_any = found.laws or mean([of_cells((0,), noise) for _, noise in own])[1]  # where no group was found
+            laws[index] = max(dict.fromkeys(of_any), key=lambda law: law.deviation)
             if found.nested:
                 nested[index], totals[index] = found.nested, found.totals
             if found.nested or cells:
