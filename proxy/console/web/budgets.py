@@ -222,7 +222,7 @@ async def answer(page: Page) -> Response:
     form, vitals = await page.form(), page.house.console.vitals
     number, words = form["request"], form["words"].strip()[:_LONGEST_WORDS]
     if not (number.isascii() and number.isdecimal()) or len(number) > _MOST_DIGITS:
-        raise SyntaxProblem("this request does not exist")
+        raise SyntaxProblem("there is no such request")
     budgets, answered = vitals.service.rulebook.budgets, OperatorAnswer(vitals.clock(), page.user, words)
     if form["answer"] != "grant":
         event("console", operator=page.user, command=f"REFUSE REQUEST {number}")
