@@ -62,7 +62,7 @@ def find_truth(value: Expression, setting: EvalContext) -> Truth | None:
             return replace(_truth(tested, Fraction(1), setting), known=known)
         case Apply(name="cast", arguments=(inner,)) if value.type.is_number and inner.type.is_number:
             found = find_truth(inner, setting)
-            return found if found is not None and _is_small(found.number) else None
+            return found if found is not None and _is_small(found.number) and (value.type.scale or 0) >= 0 else None
         case Apply(name="case", arguments=(tested, Constant(value=Fraction() as amount), zero)) if _is_zero(zero):
             return _truth(tested, amount, setting) if amount > 0 else None
         case Apply(name="case", arguments=(tested, zero, Constant(value=Fraction() as amount))) if _is_zero(zero):

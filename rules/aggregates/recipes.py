@@ -23,7 +23,7 @@ from rules.bind.walk_syntax import is_typical
 from rules.frozen import replace
 from rules.functions.coerce import number
 from rules.functions.comparison import compare
-from rules.functions.datetime.intervals import part_of_span, shown_by
+from rules.functions.datetime.intervals import seconds_of, shown_by
 from rules.functions.guard import as_value
 from rules.kernel import measures as k
 from rules.kernel.summand import Lattice, Summand
@@ -62,7 +62,7 @@ def split(call: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
         argument = argument_of(arguments[0], tested, binding.setting, name=call.name)
         arguments, tested = (argument.value,), argument.tested
     if call.name in ("sum", "avg") and len(arguments) == 1 and arguments[0].type.kind == "interval":
-        seconds = part_of_span("epoch", arguments[0], NUMERIC)
+        seconds = seconds_of(arguments[0], NUMERIC)
         recipe = _of_numbers(call, (seconds,), tested, binding, facts, rows)
         form = shown_by(arguments[0])
         centred, around_zero = (
@@ -175,12 +175,16 @@ def _distinct(argument: Expression, tested: Expression, binding: Binding, facts:
 
 
 def _most_values(argument: Expression) -> int | None:
-    """How many different values there can be: those of a complete list that conditions leave."""
+    """How many different values there can be: those of a complete list that conditions leave.
+
+    With `other: true` the rules say that their list is none.
+    """
     image = argument.domain
     if isinstance(argument, Column):
         if argument.type.kind in ("numeric", "float"):  # which have NaN
             return None
-        image = domain.intersect(image, argument.declared) if isinstance(argument.declared, Values) else image
+        is_complete = isinstance(argument.declared, Values) and not argument.other
+        image = domain.intersect(image, argument.declared) if is_complete else image
     return domain.number_of_items(image, _LONGEST_LIST)
 
 

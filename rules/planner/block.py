@@ -15,7 +15,7 @@ from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
 from rules.bind.table import demand_bounds
 from rules.bind.walk_syntax import is_estimate, is_typical
-from rules.catalog import find_codec, find_missing
+from rules.catalog import DatabaseLocale, find_codec, find_missing
 from rules.frozen import replace
 from rules.functions.text.text_casts import texts_read
 from rules.kernel.measures import Count, DistinctMeasure, Sum, Units
@@ -35,6 +35,7 @@ from rules.planner.names import CanonicalNames
 from rules.planner.plan import Request
 from rules.planner.select_partitions import Keyed, Listing, found_keys, listing_of, with_keys
 from rules.planner.to_script import bare_key, to_script
+from rules.planner.tried_conditions import is_followed
 from rules.planner.unlisted_values import unlisted_values
 from rules.planner.wide_differences import wide_differences
 from rules.refusal import NotAllowed, NotSupported, TooComplex, pointing_at
@@ -42,7 +43,7 @@ from rules.release.replicates import check_size
 from rules.replay import Kernel
 from rules.sql import syntax as s
 from rules.values import domain
-from rules.values.expression import TRUE, Expression, ids_in
+from rules.values.expression import TRUE, Expression, conjuncts, ids_in
 
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 
@@ -128,7 +129,7 @@ def draft_block(
     public = None if listing is None else listing.groups
     groups = None if public is None else len(public.rows)
     hides_empty = _hides_empty(site, public, request)
-    beside = _presence(site, keyed, recipes, is_single=is_single) if hides_empty else ()
+    beside = _presence(site, keyed, recipes, context.catalog.locale, is_single=is_single) if hides_empty else ()
     parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=is_private), *about, *beside)))
     bounding = auto.bounding(bounding, recipes, parts, node.facts, groups, finds_first=finds_first)
     capped = tuple(part for part in parts if isinstance(part, Sum) and part.total is not None)
@@ -224,7 +225,7 @@ def _hides_empty(site: BlockSite, public: PublicGroups | None, request: Request)
 
 
 def _presence(
-    site: BlockSite, keyed: Keyed, recipes: tuple[Recipe, ...], *, is_single: bool
+    site: BlockSite, keyed: Keyed, recipes: tuple[Recipe, ...], locale: DatabaseLocale, *, is_single: bool
 ) -> tuple[Count | Units, ...]:  # fmt: skip
     """Return what is counted to tell which groups are empty, where no aggregate says it.
 
@@ -232,19 +233,20 @@ def _presence(
     """
     if recipes:
         return () if _are_summed(recipes) else (Count(),)
-    if _is_whole_table(site.source.node, ids_in(*keyed.keys)):
+    if _is_whole_table(site.source.node, keyed.keys, locale):
         return ()
     unit = keyed.source.node.facts.unit
     return (Count(),) if is_single or unit is None or unit.column is None else (Units(),)
 
 
-def _is_whole_table(node: Node, keys: frozenset[int]) -> bool:
+def _is_whole_table(node: Node, keys: tuple[Expression, ...], locale: DatabaseLocale) -> bool:
     """Whether only conditions on the keys leave out rows of a table, which their list follows."""
     match node:
-        case Filter(source=source, condition=condition) if ids_in(condition) <= keys:
-            return _is_whole_table(source, keys)
+        case Filter(source=source, condition=condition) if ids_in(condition) <= ids_in(*keys):
+            is_listed = all(is_followed(part, keys, locale) for part in conjuncts(condition))
+            return is_listed and _is_whole_table(source, keys, locale)
         case Project(source=source):
-            return _is_whole_table(source, keys)
+            return _is_whole_table(source, keys, locale)
     return isinstance(node, Scan)
 
 

@@ -15,11 +15,12 @@ from rules.functions.casts import cast_to
 from rules.functions.function import EvalContext
 from rules.planner.compared_keys import is_compared
 from rules.values.domain import Values
-from rules.values.expression import Apply, Column, Expression, condition, ids_in
+from rules.values.expression import Apply, Column, Expression, columns_in, condition, ids_in
 from rules.values.types import DATE
 
 _ORDERED: Final = frozenset(("<", "<=", ">", ">=", "greatest", "least"))
 _OF_DAYS: Final = {"<": "<=", "<=": "<=", ">": ">=", ">=": ">=", "=": "="}
+_OF_UNEVEN_DAYS: Final = {"<=": "({0} <= {1} + 2)", ">=": "({0} + 2 >= {1})"}  # back by one, and one skipped
 _OF_LETTERS: Final = frozenset(
     "lower upper initcap ilike ~~* !~~* ~ ~* regexp_like regexp_replace regexp_substr regexp_count substring".split()
 )
@@ -40,14 +41,25 @@ def tried(
             yield holding
 
 
+def is_followed(holding: Expression, keys: tuple[Expression, ...], locale: DatabaseLocale) -> bool:
+    """Return whether a list of keys leaves out what a condition over their columns does."""
+    columns = [column for key in keys for column in columns_in(key)]
+    return not ids_in(holding) or _is_known(holding, keys) or any(tried((holding,), keys, columns, locale))
+
+
 def of_days(holding: Expression, setting: EvalContext) -> Expression | None:
-    """Return what a comparison of two moments says of their days: an order after a sign-up is on its day, or later."""
+    """Return what a comparison of two moments says of their days: an order after a sign-up is on its day, or later.
+
+    Where the clocks of a zone are put back past midnight, or skip a day, what is later may have an earlier date.
+    """
     match holding:
         case Apply(name=name, sql=sql, arguments=(one, other)) if name in _OF_DAYS and sql == f"({{0}} {name} {{1}})":
             if not (one.type.is_time and other.type.is_time and ids_in(one) and ids_in(other)):
                 return None
-            days = (cast_to(moment, DATE, setting) for moment in (one, other))
-            return condition(_OF_DAYS[name], f"({{0}} {_OF_DAYS[name]} {{1}})", *days)
+            sign, days = _OF_DAYS[name], [cast_to(moment, DATE, setting) for moment in (one, other)]
+            if setting.time_zone == "UTC" or "timestamptz" not in (one.type.kind, other.type.kind):
+                return condition(sign, f"({{0}} {sign} {{1}})", *days)
+            return None if sign == "=" else condition(sign, _OF_UNEVEN_DAYS[sign], *days)
     return None
 
 

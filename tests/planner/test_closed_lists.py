@@ -4,6 +4,7 @@ import pytest
 
 from rules.mechanisms.noised_outputs import Count
 from tests.planner.planned import Planner
+from tests.support import shop
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,12 @@ def test_a_count_of_different_values_is_no_more_than_the_list(planner: Planner, 
     (output,) = planner.block(sql).outputs
 
     assert isinstance(output, Count) and output.most == most
+
+
+def test_a_list_that_has_other_values_beside_it_is_no_bound(planner: Planner) -> None:
+    declared = "city: {values: [Berlin, Lyon, Porto, Graz]}"
+    rules = shop.RULES.replace(declared, declared.replace("]", "], other: true"))
+
+    (output,) = Planner(planner.dsn, rules).block("SELECT count(DISTINCT city) FROM customers").outputs
+
+    assert isinstance(output, Count) and output.most is None

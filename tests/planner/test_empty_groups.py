@@ -62,6 +62,8 @@ def test_where_a_count_or_a_sum_is_asked_for_nothing_more_is_counted(planner: Pl
     [
         "customers WHERE birth_date > '2000-01-01'",
         "customers WHERE city <> 'Lyon' AND is_vip",
+        "customers WHERE city > 'C'",  # the database may sort otherwise than the twin, so Berlin is in the list
+        "customers WHERE greatest(city, 'C') = 'C'",  # as is NULL, which is below
         "customers AS c JOIN orders AS o ON o.customer_id = c.id",
         "customers WHERE id IN (SELECT customer_id FROM orders)",
         "(SELECT city FROM customers WHERE is_vip) AS c",

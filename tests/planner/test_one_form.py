@@ -2,6 +2,7 @@
 
 import pytest
 
+from rules.mechanisms.noised_outputs import Average
 from rules.mechanisms.release_plan import Block, Measure
 from tests.planner.planned import Planner
 
@@ -74,3 +75,17 @@ def test_customers_of_a_case_are_counted_as_customers(planner: Planner) -> None:
     (measure,) = block(planner, "count(DISTINCT CASE WHEN status = 'paid' THEN customer_id END)").measures
 
     assert isinstance(measure, Measure) and measure.sensitivity == measure.factor == 1
+
+
+def test_a_cast_that_rounds_to_tens_tells_no_number_of_rows(planner: Planner) -> None:
+    if planner.catalog.version < 150000:
+        pytest.skip("numeric of a negative scale is new in PostgreSQL 15")
+    written = "sum((CASE WHEN status = 'paid' THEN 7 ELSE 0 END)::numeric({}))"
+
+    assert block(planner, written.format("3,-1")).statement != block(planner, written.format("3,1")).statement
+
+
+def test_an_interval_that_a_case_chooses_has_its_own_length_as_bound(planner: Planner) -> None:
+    (output,) = block(planner, "avg(CASE WHEN status = 'paid' THEN interval '36 hours' END)").outputs
+
+    assert isinstance(output, Average) and output.low == output.high == 36 * 3600

@@ -241,3 +241,22 @@ def test_cohorts_have_the_ages_that_conditions_between_their_moments_leave(
     assert len(cells) < 12 * 36
     truth = {(month, str(age)) for month, age, _ in dated.truth(sql) if month <= "2024-12"}
     assert truth <= cells
+
+
+def test_a_day_before_that_comes_later_keeps_its_group(dated: Planner) -> None:
+    """In St. John's it was 00:01 on 7 November 2010, and then 23:01 on the sixth."""
+    zone, november = "America/St_Johns", "{lower: 2010-11-01, upper: 2010-11-30}"
+    rules = re.sub(r"((?:joined|ordered_at): )\{.*?\}", rf"\1{november}", dated.rules)
+    keys = "c.joined::date, o.ordered_at::date"
+    sql = f"SELECT {keys}, count(*) {ORDERS} WHERE c.joined < o.ordered_at GROUP BY 1, 2"
+    request = Request(sql, ("pg_catalog", "public"), delta=Decimal("1e-9"), time_zone=zone)
+
+    (block,) = Planner(dated.dsn, rules).whole(request).blocks
+
+    moments = ("2010-11-07 02:30:30+00", "2010-11-07 03:00:00+00")
+    days = ", ".join(f"(timestamptz '{moment}' AT TIME ZONE '{zone}')::date::text" for moment in moments)
+    assert isinstance(block.groups, PublicGroups)
+    assert ("2010-11-01", "2010-11-30") in block.groups.rows
+    assert ("2010-11-30", "2010-11-01") not in block.groups.rows
+    assert dated.truth(f"SELECT {days}") == [("2010-11-07", "2010-11-06")]
+    assert ("2010-11-07", "2010-11-06") in block.groups.rows

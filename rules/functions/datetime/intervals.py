@@ -253,12 +253,12 @@ def _of_branches(chosen: Apply, result: Type) -> Expression:
     arguments = list(chosen.arguments)
     image: Domain = domain.values(())
     for place in results_of(chosen):
-        arguments[place] = _seconds_of_branch(arguments[place], result)
+        arguments[place] = seconds_of(arguments[place], result)
         image = domain.union(image, arguments[place].domain)
     return Apply(chosen.name, chosen.sql, tuple(arguments), result, image, chosen.nullable, strict=False)
 
 
-def _seconds_of_branch(branch: Expression, result: Type) -> Expression:
+def seconds_of(branch: Expression, result: Type) -> Expression:
     match branch:
         case Constant(text=None):
             return null_of(result)
