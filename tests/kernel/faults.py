@@ -73,7 +73,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
         (
             Renderer._scan,
             "{quoted_name(hop.target_column)}{by} = {alias}",
-            "{quoted_name(hop.target_column)}::integer = {alias}",
+            "{quoted_name(hop.target_column)}{'' if hop.target_column == 'code' else '::integer'} = {alias}",
         ),
     ),
     "public rows kept without a partner": (
@@ -363,9 +363,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "more of a step than the whole": ((bounded.tally, "least(total, rungs[rung + 1])", "total"),),
     # Blocks of units.
     "a unit in more groups of blocks than count": ((blocks.block_values, "rn <= {most}", "rn > 0"),),
-    "a unit in several blocks": (
-        (blocks.block_values, "ARRAY[u], {statement.salt}", "ARRAY[u, length(v1::text)], {statement.salt}"),
-    ),
+    "a unit in several blocks": ((blocks.block_values, "hashed('u', f", "hashed('u, length(v1::text)', f"),),
     "a block's value that comes or goes, and none that is replaced": (
         (blocks._measured, "Sensitivity(1, 2 * most, 2 * most, 2)", "Sensitivity(1, most, most, 1)"),
     ),
@@ -384,7 +382,7 @@ def assert_found(edits: tuple[Edit, ...], *oracles: Callable[[], object]) -> Non
             oracle()
     if isinstance(found.value, psycopg.Error):
         assert found.value.sqlstate is not None
-        assert not found.value.sqlstate.startswith("42"), "the fault is no SQL"
+        assert not found.value.sqlstate.startswith("42"), f"the fault is no SQL: {found.value}"
 
 
 @contextmanager
